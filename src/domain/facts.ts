@@ -39,7 +39,10 @@ export interface RequestFacts {
   readonly lostAttempts: number;
   /** Not to be tried again before this time. */
   readonly retryAt: Iso | null;
-  readonly superseded: boolean;
+  /** Three attempts in a row lost or ended by the environment while builders ended other work. */
+  readonly isSuspect: boolean;
+  /** Already told to stop: it may still run for a moment, and nothing waits for it. */
+  readonly isStopping: boolean;
 }
 
 export interface InspectionFacts {
@@ -100,6 +103,8 @@ export interface Facts {
   /** An operator asked for another try of the head's closure that has not been opened yet. */
   readonly again: { readonly by: string; readonly at: Iso } | null;
   readonly effective: BuildFacts | null;
+  /** What the manifest at the effective build's commit says; null where it is silent. */
+  readonly effectiveDeclare: DeclarePolicy | null;
   readonly placements: readonly PlacementFacts[];
   readonly meshDeclare: DeclarePolicy;
   /** An operator said: declare this build (module policy ask). */
@@ -143,7 +148,7 @@ export interface Comparison {
   readonly cancel: readonly string[];
   readonly situation: Situation;
   readonly verdict: Verdict;
-  /** The result line without the module's name. */
+  /** The result line without the module's name. Times in it are ISO 8601 to the minute (2026-11-29T14:02Z); `renderTimes` makes them short. */
   readonly line: string;
   /** Why `next` is what it is, in one sentence. */
   readonly reason: string;

@@ -1,0 +1,86 @@
+/** The result line: the one true line that an operator reads, made from facts alone. */
+import type { Nodes } from './comparison';
+import type { Facts, PlacementFacts, RequestFacts } from './facts';
+import { minuteOf } from './times';
+
+export function short(commit: string): string {
+  return commit.slice(0, 7);
+}
+
+/** The line without the module's name. `problem` is the first fault of an invalid manifest of the head. */
+export function resultLine(facts: Facts, nodes: Nodes, problem: string | null): string {
+  return [sourcePart(facts), ...builtParts(facts, problem), ...nodeParts(facts, nodes), ...holdPart(facts)].join(' · ');
+}
+
+function sourcePart(facts: Facts): string {
+  const { head, trouble } = facts.source;
+  const at = head === null ? 'source not read yet' : `source ${short(head.commit)}`;
+  if (trouble === null) return at;
+  const word = trouble.kind === 'absent' ? trouble.reason : `unreadable: ${trouble.reason}`;
+  return `${head === null ? 'source' : at} (${word}, since ${minuteOf(trouble.since)})`;
+}
+
+function builtParts(facts: Facts, problem: string | null): string[] {
+  const { head } = facts.source;
+  if (head === null) return [];
+  const parts: string[] = [];
+  if (problem !== null) parts.push(`invalid: ${problem}`);
+  const open = facts.requests.find((request) => request.commit === head.commit && !request.isStopping);
+  if (open !== undefined) parts.push(requestPart(facts, open));
+  const { headBuild, effective } = facts;
+  if (headBuild !== null) {
+    const tries = headBuild.tryNumber > 1 ? `, ${ordinal(headBuild.tryNumber)} try` : '';
+    if (headBuild.verdict === 'fit') parts.push(`built from ${short(headBuild.commit)}`, `fit${tries}`);
+    else parts.push(`failed at ${short(headBuild.commit)}${tries}${headBuild.answeredAt === null ? '' : ` since ${minuteOf(headBuild.answeredAt)}`}`, headBuild.reason ?? 'no reason given');
+  } else if (problem === null && open === undefined) {
+    parts.push(facts.inspection?.commit === head.commit ? 'not built yet' : 'not inspected yet');
+  }
+  if (effective !== null && headBuild?.verdict !== 'fit' && facts.placements.some((placement) => placement.build?.id === effective.id)) {
+    parts.push(`${short(effective.commit)} stays declared`);
+  }
+  return parts;
+}
+
+function requestPart(facts: Facts, request: RequestFacts): string {
+  const verb = request.kind === 'inspect' ? 'inspecting' : 'building';
+  if (request.trouble !== null) {
+    return `outstanding since ${minuteOf(request.trouble.since)}: ${request.trouble.reason}${request.isSuspect ? ` (suspect after ${request.lostAttempts} attempts)` : ''}`;
+  }
+  if (request.state === 'taken') return `${verb} on ${request.takenBy ?? 'a builder'}${request.takenAt === null ? '' : ` since ${minuteOf(request.takenAt)}`}`;
+  const seen = facts.builderSeenAt === null ? 'no builder seen' : `last builder seen ${minuteOf(facts.builderSeenAt)}`;
+  return `${verb} waits for a builder since ${minuteOf(request.requestedAt)}, ${seen}`;
+}
+
+/** How many nodes an outstanding list names before it counts the rest. */
+const NAMED = 3;
+
+function nodeParts(facts: Facts, nodes: Nodes): string[] {
+  if (facts.placements.length === 0) return ['on no node'];
+  if (nodes.declared.length === 0) return [`declared on 0 of ${facts.placements.length}`];
+  const applied = `applied on ${nodes.applied.length}`;
+  const missing = nodes.declared.length < facts.placements.length ? ` of ${facts.placements.length}` : '';
+  const parts = [`declared on ${nodes.declared.length}${missing}`];
+  if (nodes.outstanding.length === 0) return [...parts, applied];
+  const urgentFirst = [...nodes.stuck, ...nodes.outstanding.filter((placement) => !nodes.stuck.includes(placement))];
+  const named = urgentFirst.slice(0, NAMED).map((placement) => nodeWord(placement, nodes));
+  const more = urgentFirst.length > NAMED ? [`${urgentFirst.length - NAMED} more`] : [];
+  return [...parts, `${applied}, ${nodes.outstanding.length} outstanding (${[...named, ...more].join(', ')})`];
+}
+
+function nodeWord(placement: PlacementFacts, nodes: Nodes): string {
+  const since = placement.outstandingSince === null ? '' : ` since ${minuteOf(placement.outstandingSince)}`;
+  if (nodes.stuck.includes(placement)) return `${placement.node} stuck${placement.failing === null ? '' : ` on ${placement.failing.resources.join(', ')}`}`;
+  if (placement.awaySince !== null) return `${placement.node} away since ${minuteOf(placement.awaySince)}`;
+  if (placement.failing !== null) return `${placement.node} failing ${placement.failing.resources.join(', ')}${since}`;
+  return `${placement.node}${since}`;
+}
+
+function holdPart(facts: Facts): string[] {
+  if (facts.hold === null) return [];
+  return [`held by ${facts.hold.by} since ${minuteOf(facts.hold.at)}: ${facts.hold.why}`];
+}
+
+function ordinal(n: number): string {
+  const tail = n % 100 >= 11 && n % 100 <= 13 ? 'th' : (['th', 'st', 'nd', 'rd'][n % 10] ?? 'th');
+  return `${n}${tail}`;
+}
