@@ -60,7 +60,7 @@ function readHead(facts: Facts): Head {
   const closure = facts.closure ?? '';
   const request = open('build');
   const { headBuild } = facts;
-  if (headBuild === null || facts.again !== null || request !== null) return { state: 'unbuilt', request, closure };
+  if (headBuild === null || headBuild.verdict === 'outstanding' || facts.again !== null || request !== null) return { state: 'unbuilt', request, closure };
   return headBuild.verdict === 'fit' ? { state: 'fit', build: headBuild } : { state: 'failed', build: headBuild };
 }
 
@@ -81,7 +81,7 @@ function readNodes(facts: Facts, times: Times): Nodes {
     applied: declared.filter((placement) => placement.isApplied),
     outstanding,
     stuck: outstanding.filter((placement) => isStuck(placement, facts.now, times)),
-    undeclared: facts.effective === null ? [] : facts.placements.filter((placement) => placement.build?.id !== facts.effective?.id),
+    undeclared: facts.placements.filter((placement) => placement.build === null || placement.build.id !== facts.effective?.id),
   };
 }
 
@@ -104,6 +104,11 @@ function decide(facts: Facts, head: Head, nodes: Nodes, times: Times): Decision 
   const rest = declare ?? tracking(facts, nodes);
   if (standing !== null) return rest === null ? standing : { ...standing, next: rest.next };
   if (rest !== null) return rest;
+  const [bare] = nodes.undeclared;
+  if (bare !== undefined) {
+    const on = 'a fit build that may be declared';
+    return { next: { kind: 'wait', on }, situation: 'waiting', reason: `${bare.node} is declared nothing: there is no effective build`, since: facts.source.head?.since ?? null, needsPerson: true };
+  }
   return { next: { kind: 'nothing' }, situation: 'in step', reason: inStepReason(facts), since: null, needsPerson: false };
 }
 
