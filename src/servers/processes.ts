@@ -21,10 +21,6 @@ export interface ProcessSpec {
   config?: string
 }
 
-interface Alive {
-  pid: number
-}
-
 /** How long a server may take to end by itself before its whole session is killed. */
 const GRACE_MS = 20_000
 
@@ -62,7 +58,7 @@ export function startProcess(spec: ProcessSpec): ChildProcess {
 }
 
 /** The process of an earlier run that is still alive, and whether it runs exactly as `spec` says. */
-export function leftover(spec: ProcessSpec): (Alive & { isSame: boolean }) | null {
+export function leftover(spec: ProcessSpec): { pid: number; isSame: boolean } | null {
   const alive = readAlive(pidFile(spec))
   if (alive === null) return null
   return { ...alive, isSame: readText(fingerprintFile(spec)) === fingerprint(spec) }
@@ -85,19 +81,15 @@ export function leftoversIn(home: string): { name: string; pid: number }[] {
 /** Asks the process to end, and kills its whole session if it does not; returns when none of it is left. */
 export async function stopProcess(pid: number, signal: NodeJS.Signals): Promise<void> {
   kill(pid, signal)
-  const deadline = Date.now() + GRACE_MS
-  while (members(pid).length > 0 && Date.now() < deadline) {
-    // What the leader leaves in its session has nobody to end it.
-    if (!members(pid).includes(pid)) break
-    await pause(25)
-  }
-  for (let tries = 0; tries < 200; tries += 1) {
+  await until(GRACE_MS, () => !members(pid).includes(pid))
+  // Helpers of a server that ended in order need a moment to notice.
+  if (await until(500, () => members(pid).length === 0)) return
+  const isGone = await until(5_000, () => {
     const left = members(pid)
-    if (left.length === 0) return
-    // A leader that ended in order gives its helpers a moment to notice.
-    if (left.includes(pid) || tries > 20) for (const member of left) kill(member, 'SIGKILL')
-    await pause(25)
-  }
+    for (const member of left) kill(member, 'SIGKILL')
+    return left.length === 0
+  })
+  if (isGone) return
   throw new EnvironmentError(`process ${pid} does not end, not even by SIGKILL: look at it with ps -o pid,stat,args -g ${pid}`)
 }
 
@@ -130,6 +122,15 @@ export function forget(spec: Pick<ProcessSpec, 'home' | 'name'>): void {
   rmSync(pidFile(spec), { force: true })
 }
 
+async function until(timeoutMs: number, condition: () => boolean): Promise<boolean> {
+  const deadline = Date.now() + timeoutMs
+  while (Date.now() < deadline) {
+    if (condition()) return true
+    await pause(25)
+  }
+  return condition()
+}
+
 function pidFile(spec: Pick<ProcessSpec, 'home' | 'name'>): string {
   return join(spec.home, `${spec.name}.pid`)
 }
@@ -151,7 +152,7 @@ function lastLog(spec: ProcessSpec): string {
   return lastLine(readText(logFile(spec)) ?? '').slice(0, 300) || 'it said nothing'
 }
 
-function readAlive(file: string): Alive | null {
+function readAlive(file: string): { pid: number } | null {
   const [pidText, startTime, bootId] = (readText(file) ?? '').trim().split(' ')
   const pid = Number(pidText)
   if (!Number.isInteger(pid) || pid <= 1) return null
