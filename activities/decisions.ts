@@ -3,7 +3,6 @@ import { ApplicationFailure } from '@temporalio/common';
 import { compare } from '../src/domain/comparison';
 import { UsageError } from '../src/domain/errors';
 import type { Comparison, Facts } from '../src/domain/facts';
-import { short } from '../src/domain/line';
 import type { Times } from '../src/domain/times';
 import type { Db } from '../src/inventory/db';
 import { declareBuild } from '../src/inventory/declare';
@@ -11,6 +10,7 @@ import { recordIntent } from '../src/inventory/intents';
 import { readFacts, recordComparison } from '../src/inventory/modules';
 import { cancelRequests, openBuild, openInspection } from '../src/inventory/requests';
 import type { Acted, Decisions, Look } from '../workflows/shared';
+import { toLook } from './look';
 
 export interface DecisionDeps {
   readonly db: Db;
@@ -72,26 +72,5 @@ export function createDecisions(deps: DecisionDeps): Decisions {
         throw error;
       }
     },
-  };
-}
-
-export function toLook(comparison: Comparison): Look {
-  const { next } = comparison;
-  return {
-    next: next.kind,
-    about: 'commit' in next ? short(next.commit) : null,
-    requestId: 'requestId' in next ? next.requestId : null,
-    buildId: 'buildId' in next ? next.buildId : null,
-    cancel: comparison.cancel,
-    line: comparison.line,
-    reason: comparison.reason,
-    situation: comparison.situation,
-    verdict: comparison.verdict,
-    since: comparison.since,
-    until: comparison.until,
-    outstanding: comparison.counts.outstanding,
-    placements: comparison.counts.placements,
-    isStuck: comparison.counts.stuck > 0,
-    atRest: next.kind === 'nothing',
   };
 }

@@ -7,7 +7,7 @@ import { SEARCH } from '../../workflows/shared';
 const KEYWORD = temporal.api.enums.v1.IndexedValueType.INDEXED_VALUE_TYPE_KEYWORD;
 const INT = temporal.api.enums.v1.IndexedValueType.INDEXED_VALUE_TYPE_INT;
 
-const attributes: Record<string, temporal.api.enums.v1.IndexedValueType> = {
+export const searchAttributes: Record<string, temporal.api.enums.v1.IndexedValueType> = {
   [SEARCH.verdict]: KEYWORD,
   [SEARCH.situation]: KEYWORD,
   [SEARCH.stuck]: KEYWORD,
@@ -19,7 +19,7 @@ export async function ensureSearchAttributes(client: Client): Promise<void> {
   const { operatorService } = client.connection as Connection;
   const { namespace } = client.options;
   const known = await operatorService.listSearchAttributes({ namespace });
-  const missing = Object.entries(attributes).filter(([name]) => known.customAttributes?.[name] === undefined);
+  const missing = Object.entries(searchAttributes).filter(([name]) => known.customAttributes?.[name] === undefined);
   if (missing.length === 0) return;
   await operatorService.addSearchAttributes({ namespace, searchAttributes: Object.fromEntries(missing) });
   // Registration is eventually visible; bounded by the worker's own start-up deadline.
