@@ -34,26 +34,26 @@ const NOWHERE: ServerAddresses = {
   registryUrl: '',
 }
 
-/** The store of facts last: what ends in order may still write to it. */
-const STOP_ORDER: ServerName[] = ['temporal', 'rabbitmq', 'registry', 'postgres']
+const ALL: ServerName[] = ['temporal', 'rabbitmq', 'registry', 'postgres']
 
 /**
  * Finds or brings each server and starts it on loopback. Throws UsageError when something is missing that cannot be
  * brought, or when another process runs the servers of this data directory; then nothing that it started runs on.
  */
 export async function startServers(options: StartOptions): Promise<Servers> {
-  const { reporter, only = STOP_ORDER, fresh = false, consumerTimeoutMs } = options
+  const { reporter, only = ALL, fresh = false, consumerTimeoutMs } = options
   const dataDir = prepared(options.dataDir)
   const dir = serversDir(dataDir)
   const lock = await tryLock(dir)
   if (lock === null) throw new UsageError(inUse(dataDir))
   const running: Partial<Record<ServerName, Started<Partial<ServerAddresses>>>> = {}
   const stop = async () => {
-    for (const name of STOP_ORDER) {
-      await running[name]?.stop()
-      delete running[name]
-    }
+    // At once: whoever used them has ended before, and they know nothing of each other.
+    const ends = await Promise.allSettled(Object.values(running).map((server) => server.stop()))
+    for (const name of only) delete running[name]
     await lock.release()
+    const failed = ends.find((end) => end.status === 'rejected')
+    if (failed !== undefined) throw failed.reason
   }
   try {
     writeFileSync(join(dir, 'used-by'), `${process.pid}\n`)
@@ -86,7 +86,7 @@ export async function stopLeftovers(dataDir: string): Promise<void> {
   const lock = await tryLock(existsSync(dir) ? realpathSync(dir) : dir)
   if (lock === null) return
   try {
-    for (const name of STOP_ORDER) await stopAllIn(homesOf(dir, name))
+    for (const name of ALL) await stopAllIn(homesOf(dir, name))
   } finally {
     await lock.release()
   }
@@ -158,7 +158,7 @@ async function stopAllIn(homes: string[]): Promise<void> {
 
 async function sweepAbandoned(): Promise<void> {
   for (const place of abandonedElsewhere()) {
-    await stopAllIn(STOP_ORDER.map((name) => join(place, name)))
+    await stopAllIn(ALL.map((name) => join(place, name)))
     rmSync(place, { recursive: true, force: true })
   }
 }
