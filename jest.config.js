@@ -1,19 +1,19 @@
-const { readdirSync, readFileSync } = require('node:fs')
-const { join } = require('node:path')
+const { readdirSync, readFileSync } = require('node:fs');
+const { join } = require('node:path');
 
 /** Node can require an ES module; Jest's own loader cannot, so these are transformed like our own files. */
 function modulesOnlyForImport() {
-  const root = join(__dirname, 'node_modules')
+  const root = join(__dirname, 'node_modules');
   const names = readdirSync(root).flatMap((name) =>
     name.startsWith('@') ? readdirSync(join(root, name)).map((inner) => `${name}/${inner}`) : [name],
-  )
+  );
   return names.filter((name) => {
     try {
-      return JSON.parse(readFileSync(join(root, name, 'package.json'), 'utf8')).type === 'module'
+      return JSON.parse(readFileSync(join(root, name, 'package.json'), 'utf8')).type === 'module';
     } catch {
-      return false
+      return false;
     }
-  })
+  });
 }
 
 /** @type {import('jest').Config} */
@@ -36,4 +36,4 @@ module.exports = {
   globalTeardown: '<rootDir>/test/support/global-teardown.ts',
   testTimeout: 30_000,
   maxWorkers: 2,
-}
+};

@@ -1,23 +1,23 @@
-import { execFile } from 'node:child_process'
-import { accessSync, constants, statSync } from 'node:fs'
-import { delimiter, join } from 'node:path'
+import { execFile } from 'node:child_process';
+import { accessSync, constants, statSync } from 'node:fs';
+import { delimiter, join } from 'node:path';
 
 export interface RunResult {
-  ok: boolean
-  stdout: string
-  stderr: string
+  ok: boolean;
+  stdout: string;
+  stderr: string;
 }
 
 export interface RunOptions {
-  timeoutMs: number
-  env?: NodeJS.ProcessEnv
-  uid?: number
-  gid?: number
+  timeoutMs: number;
+  env?: NodeJS.ProcessEnv;
+  uid?: number;
+  gid?: number;
 }
 
 /** Runs a short command to its end; a command that is missing, fails or takes too long is `ok: false`. */
 export function run(command: string, args: string[], options: RunOptions): Promise<RunResult> {
-  const { timeoutMs, env = process.env, uid, gid } = options
+  const { timeoutMs, env = process.env, uid, gid } = options;
   return new Promise((resolve) => {
     execFile(
       command,
@@ -32,31 +32,31 @@ export function run(command: string, args: string[], options: RunOptions): Promi
         ...(gid === undefined ? {} : { gid }),
       },
       (error, stdout, stderr) => {
-        const why = stderr.trim() === '' && error !== null ? error.message : stderr
-        resolve({ ok: error === null, stdout, stderr: why })
+        const why = stderr.trim() === '' && error !== null ? error.message : stderr;
+        resolve({ ok: error === null, stdout, stderr: why });
       },
-    )
-  })
+    );
+  });
 }
 
 /** The last line that says something, which is where command line tools put the reason. */
 export function lastLine(text: string): string {
-  return text.trimEnd().split('\n').at(-1)?.trim() ?? ''
+  return text.trimEnd().split('\n').at(-1)?.trim() ?? '';
 }
 
 /** Where `name` lies on PATH, or null. */
 export function onPath(name: string): string | null {
   for (const folder of (process.env.PATH ?? '').split(delimiter)) {
-    if (folder !== '' && isExecutable(join(folder, name))) return join(folder, name)
+    if (folder !== '' && isExecutable(join(folder, name))) return join(folder, name);
   }
-  return null
+  return null;
 }
 
 export function isExecutable(path: string): boolean {
   try {
-    accessSync(path, constants.X_OK)
-    return statSync(path).isFile()
+    accessSync(path, constants.X_OK);
+    return statSync(path).isFile();
   } catch {
-    return false
+    return false;
   }
 }

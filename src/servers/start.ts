@@ -1,28 +1,28 @@
-import { chmodSync, existsSync, mkdirSync, readFileSync, realpathSync, rmSync, writeFileSync } from 'node:fs'
-import { join, resolve } from 'node:path'
-import { UsageError } from '../domain/errors'
-import { abandonedElsewhere, elsewhereOf } from './elsewhere'
-import { findPrograms, type Program, type Programs } from './find'
-import { tryLock } from './lock'
-import { serversDir } from './places'
-import { Ports } from './ports'
-import { startPostgres } from './postgres'
-import { leftoversIn, stopProcess } from './processes'
-import { startRabbitmq } from './rabbitmq'
-import { startRegistry } from './registry'
-import { startTemporal } from './temporal'
-import type { ServerAddresses, ServerName, Servers, Started, StepReporter } from './types'
+import { chmodSync, existsSync, mkdirSync, readFileSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import { UsageError } from '../domain/errors';
+import { abandonedElsewhere, elsewhereOf } from './elsewhere';
+import { findPrograms, type Program, type Programs } from './find';
+import { tryLock } from './lock';
+import { serversDir } from './places';
+import { Ports } from './ports';
+import { startPostgres } from './postgres';
+import { leftoversIn, stopProcess } from './processes';
+import { startRabbitmq } from './rabbitmq';
+import { startRegistry } from './registry';
+import { startTemporal } from './temporal';
+import type { ServerAddresses, ServerName, Servers, Started, StepReporter } from './types';
 
 export interface StartOptions {
   /** holds all data of the servers; by convention `.tally/` */
-  dataDir: string
-  reporter: StepReporter
+  dataDir: string;
+  reporter: StepReporter;
   /** begin anew: the data of the servers is deleted first */
-  fresh?: boolean
+  fresh?: boolean;
   /** RabbitMQ's consumer_timeout, milliseconds; 30 minutes where it is not given */
-  consumerTimeoutMs?: number
+  consumerTimeoutMs?: number;
   /** the other addresses are then empty */
-  only?: ServerName[]
+  only?: ServerName[];
 }
 
 const NOWHERE: ServerAddresses = {
@@ -32,49 +32,50 @@ const NOWHERE: ServerAddresses = {
   amqpUrl: '',
   amqpManagementUrl: null,
   registryUrl: '',
-}
+};
 
-const ALL: ServerName[] = ['temporal', 'rabbitmq', 'registry', 'postgres']
+const ALL: ServerName[] = ['temporal', 'rabbitmq', 'registry', 'postgres'];
 
 /**
  * Finds or brings each server and starts it on loopback. Throws UsageError when something is missing that cannot be
  * brought, or when another process runs the servers of this data directory; then nothing that it started runs on.
  */
 export async function startServers(options: StartOptions): Promise<Servers> {
-  const { reporter, only = ALL, fresh = false, consumerTimeoutMs } = options
-  const dataDir = prepared(options.dataDir)
-  const dir = serversDir(dataDir)
-  const lock = await tryLock(dir)
-  if (lock === null) throw new UsageError(inUse(dataDir))
-  const running: Partial<Record<ServerName, Started<Partial<ServerAddresses>>>> = {}
+  const { reporter, only = ALL, fresh = false, consumerTimeoutMs } = options;
+  const dataDir = prepared(options.dataDir);
+  const dir = serversDir(dataDir);
+  const lock = await tryLock(dir);
+  if (lock === null) throw new UsageError(inUse(dataDir));
+  const running: Partial<Record<ServerName, Started<Partial<ServerAddresses>>>> = {};
   const stop = async () => {
     // At once: whoever used them has ended before, and they know nothing of each other.
-    const ends = await Promise.allSettled(Object.values(running).map((server) => server.stop()))
-    for (const name of only) delete running[name]
-    await lock.release()
-    const failed = ends.find((end) => end.status === 'rejected')
-    if (failed !== undefined) throw failed.reason
-  }
+    const ends = await Promise.allSettled(Object.values(running).map((server) => server.stop()));
+    for (const name of only) delete running[name];
+    await lock.release();
+    const failed = ends.find((end) => end.status === 'rejected');
+    if (failed !== undefined) throw failed.reason;
+  };
   try {
-    writeFileSync(join(dir, 'used-by'), `${process.pid}\n`)
-    await sweepAbandoned()
-    if (fresh) await wipe(dataDir, only)
-    const programs = await findPrograms(dataDir, only, reporter)
-    const ports = new Ports(dir)
+    writeFileSync(join(dir, 'used-by'), `${process.pid}\n`);
+    await sweepAbandoned();
+    if (fresh) await wipe(dataDir, only);
+    const programs = await findPrograms(dataDir, only, reporter);
+    const ports = new Ports(dir);
     const starts = only.map(async (name) => {
       await reporter.step(name, async (say) => {
-        running[name] = await startOne(name, programs, dataDir, ports, say, consumerTimeoutMs)
-      })
-    })
+        running[name] = await startOne(name, programs, dataDir, ports, say, consumerTimeoutMs);
+      });
+    });
     // All settle before an error goes on: what started meanwhile must be stopped too.
-    const failed = (await Promise.allSettled(starts)).find((start) => start.status === 'rejected')
-    if (failed !== undefined) throw failed.reason
+    const failed = (await Promise.allSettled(starts)).find((start) => start.status === 'rejected');
+    if (failed !== undefined) throw failed.reason;
   } catch (error) {
-    await stop()
-    throw error
+    await stop();
+    throw error;
   }
-  const addresses = Object.values(running).reduce<ServerAddresses>((all, { address }) => ({ ...all, ...address }), NOWHERE)
-  return { addresses, stop }
+  const addresses = { ...NOWHERE };
+  for (const { address } of Object.values(running)) Object.assign(addresses, address);
+  return { addresses, stop };
 }
 
 /**
@@ -82,13 +83,13 @@ export async function startServers(options: StartOptions): Promise<Servers> {
  * process runs its servers.
  */
 export async function stopLeftovers(dataDir: string): Promise<void> {
-  const dir = serversDir(resolve(dataDir))
-  const lock = await tryLock(existsSync(dir) ? realpathSync(dir) : dir)
-  if (lock === null) return
+  const dir = serversDir(resolve(dataDir));
+  const lock = await tryLock(existsSync(dir) ? realpathSync(dir) : dir);
+  if (lock === null) return;
   try {
-    for (const name of ALL) await stopAllIn(homesOf(dir, name))
+    for (const name of ALL) await stopAllIn(homesOf(dir, name));
   } finally {
-    await lock.release()
+    await lock.release();
   }
 }
 
@@ -100,65 +101,65 @@ async function startOne(
   say: (detail: string) => void,
   consumerTimeoutMs: number | undefined,
 ): Promise<Started<Partial<ServerAddresses>>> {
-  const program = programs[name]
-  if (program === undefined) throw new Error(`no program for ${name}`)
+  const program = programs[name];
+  if (program === undefined) throw new Error(`no program for ${name}`);
   switch (name) {
     case 'temporal':
-      return await startTemporal(noEngine(program), dataDir, ports, say)
+      return await startTemporal(noEngine(program), dataDir, ports, say);
     case 'postgres':
-      return await startPostgres(noEngine(program), dataDir, ports, say)
+      return await startPostgres(noEngine(program), dataDir, ports, say);
     case 'rabbitmq':
-      return await startRabbitmq(program, dataDir, ports, say, consumerTimeoutMs)
+      return await startRabbitmq(program, dataDir, ports, say, consumerTimeoutMs);
     case 'registry':
-      return await startRegistry(program, dataDir, ports, say)
+      return await startRegistry(program, dataDir, ports, say);
   }
 }
 
 function noEngine(program: Program): Exclude<Program, { from: 'engine' }> {
-  if (program.from === 'engine') throw new Error('this server is never run in an engine')
-  return program
+  if (program.from === 'engine') throw new Error('this server is never run in an engine');
+  return program;
 }
 
 /** One spelling of the path, so that lock, container and folder names of a directory are the same at each start. */
 function prepared(dataDir: string): string {
-  const dir = serversDir(resolve(dataDir))
-  mkdirSync(dir, { recursive: true })
+  const dir = serversDir(resolve(dataDir));
+  mkdirSync(dir, { recursive: true });
   // A server that runs as another user passes through; what is secret in here has modes of its own.
-  chmodSync(dir, 0o755)
-  return realpathSync(resolve(dataDir))
+  chmodSync(dir, 0o755);
+  return realpathSync(resolve(dataDir));
 }
 
 function inUse(dataDir: string): string {
-  const file = join(serversDir(dataDir), 'used-by')
-  const by = existsSync(file) ? ` (process ${readFileSync(file, 'utf8').trim()})` : ''
-  return `another Tally${by} runs the servers of ${dataDir}: stop it, or use another data directory`
+  const file = join(serversDir(dataDir), 'used-by');
+  const by = existsSync(file) ? ` (process ${readFileSync(file, 'utf8').trim()})` : '';
+  return `another Tally${by} runs the servers of ${dataDir}: stop it, or use another data directory`;
 }
 
 async function wipe(dataDir: string, names: ServerName[]): Promise<void> {
   for (const name of names) {
-    const homes = homesOf(serversDir(dataDir), name)
-    await stopAllIn(homes)
-    for (const home of homes) rmSync(home, { recursive: true, force: true })
+    const homes = homesOf(serversDir(dataDir), name);
+    await stopAllIn(homes);
+    for (const home of homes) rmSync(home, { recursive: true, force: true });
   }
 }
 
 /** Where a server of this data directory may have its files: here, or where its user can go. */
 function homesOf(dir: string, name: ServerName): string[] {
-  const elsewhere = elsewhereOf(dir)
-  return [join(dir, name), ...(elsewhere === null ? [] : [join(elsewhere, name)])]
+  const elsewhere = elsewhereOf(dir);
+  return [join(dir, name), ...(elsewhere === null ? [] : [join(elsewhere, name)])];
 }
 
 async function stopAllIn(homes: string[]): Promise<void> {
   for (const home of homes) {
     // epmd after the broker that is registered with it.
-    const left = leftoversIn(home).sort((a, b) => Number(a.name === 'epmd') - Number(b.name === 'epmd'))
-    for (const { name, pid } of left) await stopProcess(pid, name === 'postgres' ? 'SIGINT' : 'SIGTERM')
+    const left = leftoversIn(home).sort((a, b) => Number(a.name === 'epmd') - Number(b.name === 'epmd'));
+    for (const { name, pid } of left) await stopProcess(pid, name === 'postgres' ? 'SIGINT' : 'SIGTERM');
   }
 }
 
 async function sweepAbandoned(): Promise<void> {
   for (const place of abandonedElsewhere()) {
-    await stopAllIn(ALL.map((name) => join(place, name)))
-    rmSync(place, { recursive: true, force: true })
+    await stopAllIn(ALL.map((name) => join(place, name)));
+    rmSync(place, { recursive: true, force: true });
   }
 }

@@ -1,4 +1,4 @@
-import { setTimeout as pause } from 'node:timers/promises'
+import { setTimeout as pause } from 'node:timers/promises';
 
 /**
  * Waits until `condition` neither throws nor gives false, null or undefined, and gives what it gave. A deadline
@@ -8,19 +8,19 @@ export async function eventually<T>(
   condition: () => T | Promise<T>,
   { timeoutMs = 10_000, everyMs = 25 }: { timeoutMs?: number; everyMs?: number } = {},
 ): Promise<Exclude<T, false | null | undefined>> {
-  const deadline = Date.now() + timeoutMs
+  const deadline = Date.now() + timeoutMs;
   for (;;) {
-    let last: unknown
+    let last: unknown;
     try {
-      const result = await condition()
-      if (result !== false && result !== null && result !== undefined) return result as Exclude<T, false | null | undefined>
-      last = `the condition is still ${String(result)}`
+      const result = await condition();
+      if (result !== false && result !== null && result !== undefined) return result as Exclude<T, false | null | undefined>;
+      last = `the condition is still ${String(result)}`;
     } catch (error) {
-      last = error
+      last = error;
     }
     if (Date.now() > deadline) {
-      throw new Error(`not so after ${timeoutMs} ms: ${last instanceof Error ? last.message : String(last)}`, { cause: last })
+      throw new Error(`not so after ${timeoutMs} ms: ${last instanceof Error ? last.message : String(last)}`, { cause: last });
     }
-    await pause(everyMs)
+    await pause(everyMs);
   }
 }
