@@ -1,19 +1,20 @@
 import { setTimeout as pause } from 'node:timers/promises';
 
 /**
- * Waits until `condition` neither throws nor gives false, null or undefined, and gives what it gave. A deadline
+ * Waits until `condition` neither throws nor gives false or null, and gives what it gave (a block of `expect`s gives
+ * undefined, and that is success). A deadline
  * instead of a sleep: it takes as long as it takes, and fails with the last reason.
  */
 export async function eventually<T>(
   condition: () => T | Promise<T>,
   { timeoutMs = 10_000, everyMs = 25 }: { timeoutMs?: number; everyMs?: number } = {},
-): Promise<Exclude<T, false | null | undefined>> {
+): Promise<Exclude<T, false | null>> {
   const deadline = Date.now() + timeoutMs;
   for (;;) {
     let last: unknown;
     try {
       const result = await condition();
-      if (result !== false && result !== null && result !== undefined) return result as Exclude<T, false | null | undefined>;
+      if (result !== false && result !== null) return result as Exclude<T, false | null>;
       last = `the condition is still ${String(result)}`;
     } catch (error) {
       last = error;

@@ -27,7 +27,7 @@ describe('a module', () => {
       expect(await look()).toMatchObject({ next: 'nothing', situation: 'in step' });
       expect(await handle.query('line')).toContain('source bbbbbbb · built from bbbbbbb · fit · declared on 2 · applied on 2');
       expect(world.declared).toEqual(['build-b']);
-    }, { cached }));
+    }, { cached, ...(cached > 0 ? { record: 'delivery' } : {}) }));
 
   test('what is shown in the UI is the result line, the situation and the links', () =>
     withModule(async ({ world, handle, nudge, until }) => {
@@ -98,7 +98,7 @@ describe('a module', () => {
       await nudge();
       await until((w) => w.cancelled.includes(old));
       await until((w) => w.asked.some((id) => id.startsWith('inspect-c')));
-    }));
+    }, { record: 'superseded' }));
 
   test('a lost builder is asked again under the same id and is never failed', () =>
     withModule(async ({ world, nudge, answer, until, handle }) => {
@@ -114,7 +114,7 @@ describe('a module', () => {
       expect(world.compare().verdict).toBe('outstanding');
       await answer(id);
       await until((w) => w.declared.includes('build-b'));
-    }));
+    }, { record: 'lost-builder' }));
 
   test('an update during continue-as-new is carried out once', () =>
     withModule(async ({ world, nudge, until, handle }) => {
@@ -143,7 +143,7 @@ describe('a module', () => {
       const refused = handle.executeUpdate('declare', { args: [ask({ why: 'refuse me' })] });
       await expect(refused).rejects.toMatchObject({ cause: { message: 'there is no such build' } });
       expect(await look()).toMatchObject({ situation: 'in step' });
-    }));
+    }, { record: 'refused-update' }));
 
   test('2,000 signals in one run lead to a new run that goes on with what was in flight', () =>
     withModule(async ({ world, nudge, answer, until, handle }) => {
@@ -157,7 +157,7 @@ describe('a module', () => {
       await until((w) => w.asked.filter((one) => one === id).length >= 2);
       await answer(id);
       await until(isAsked('build'));
-    }), 120_000);
+    }, { record: 'crowded' }), 120_000);
 
   test('a module that is removed ends its workflow', () =>
     withModule(async ({ world, nudge, until, handle }) => {
