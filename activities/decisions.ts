@@ -49,7 +49,14 @@ export function createDecisions(deps: DecisionDeps): Decisions {
         if (next.kind === 'inspect') return (await openInspection(db, module, next.commit)) !== null;
         if (next.kind !== 'build') return false;
         const platform = facts.inspection?.platform ?? 'linux-amd64';
-        const opened = await openBuild(db, { module, commit: next.commit, closure: next.closure, platform, inputs: [], askedBy: facts.again?.by ?? null });
+        const opened = await openBuild(db, {
+          module,
+          commit: next.commit,
+          closure: next.closure,
+          platform,
+          inputs: [],
+          askedBy: facts.again?.by ?? null,
+        });
         return opened !== null;
       }),
     declareEffective: (module) =>

@@ -2,10 +2,12 @@
  * The durable workflow of one module, `module/<name>`: compare, carry out what is next, compare again. It holds no
  * fact: whatever it forgets, the next comparison finds again. One run is one delivery.
  */
+
+import { defineSearchAttributeKey } from '@temporalio/common';
 import {
   ActivityCancellationType,
-  allHandlersFinished,
   ApplicationFailure,
+  allHandlersFinished,
   CancellationScope,
   condition,
   continueAsNew,
@@ -22,8 +24,7 @@ import {
   upsertSearchAttributes,
   workflowInfo,
 } from '@temporalio/workflow';
-import { defineSearchAttributeKey } from '@temporalio/common';
-import { NUDGE, SEARCH, VERBS, type Acted, type Ask, type Asked, type Decisions, type Look, type ModuleInput } from './shared';
+import { type Acted, type Ask, type Asked, type Decisions, type Look, type ModuleInput, NUDGE, SEARCH, VERBS } from './shared';
 
 export const nudge = defineSignal(NUDGE);
 export const lineQuery = defineQuery<string>('line');
@@ -194,7 +195,13 @@ function show(input: ModuleInput, found: Look, shown: Look | null): Look {
   if (shown === null || shown.line !== found.line) {
     upsertMemo({ line: found.line, reason: found.reason, repository: input.links.repository, board: input.links.board });
   }
-  if (shown === null || shown.situation !== found.situation || shown.verdict !== found.verdict || shown.isStuck !== found.isStuck || shown.outstanding !== found.outstanding) {
+  if (
+    shown === null ||
+    shown.situation !== found.situation ||
+    shown.verdict !== found.verdict ||
+    shown.isStuck !== found.isStuck ||
+    shown.outstanding !== found.outstanding
+  ) {
     upsertSearchAttributes([
       { key: verdictKey, value: found.verdict },
       { key: situationKey, value: found.situation },

@@ -60,7 +60,8 @@ function readHead(facts: Facts): Head {
   const closure = facts.closure ?? '';
   const request = open('build');
   const { headBuild } = facts;
-  if (headBuild === null || headBuild.verdict === 'outstanding' || facts.again !== null || request !== null) return { state: 'unbuilt', request, closure };
+  if (headBuild === null || headBuild.verdict === 'outstanding' || facts.again !== null || request !== null)
+    return { state: 'unbuilt', request, closure };
   return headBuild.verdict === 'fit' ? { state: 'fit', build: headBuild } : { state: 'failed', build: headBuild };
 }
 
@@ -90,7 +91,9 @@ export function isStuck(placement: PlacementFacts, now: Iso, times: Times): bool
   const { failing } = placement;
   if (failing !== null) return failing.count >= 3 || hasLasted(failing.since, now, times.stuckAfter);
   const isTroubled = placement.waitingOn === 'send' || placement.waitingOn === 'workout';
-  return isTroubled && placement.detail !== null && placement.outstandingSince !== null && hasLasted(placement.outstandingSince, now, times.stuckAfter);
+  return (
+    isTroubled && placement.detail !== null && placement.outstandingSince !== null && hasLasted(placement.outstandingSince, now, times.stuckAfter)
+  );
 }
 
 function decide(facts: Facts, head: Head, nodes: Nodes, times: Times): Decision {
@@ -107,7 +110,13 @@ function decide(facts: Facts, head: Head, nodes: Nodes, times: Times): Decision 
   const [bare] = nodes.undeclared;
   if (bare !== undefined) {
     const on = 'a fit build that may be declared';
-    return { next: { kind: 'wait', on }, situation: 'waiting', reason: `${bare.node} is declared nothing: there is no effective build`, since: facts.source.head?.since ?? null, needsPerson: true };
+    return {
+      next: { kind: 'wait', on },
+      situation: 'waiting',
+      reason: `${bare.node} is declared nothing: there is no effective build`,
+      since: facts.source.head?.since ?? null,
+      needsPerson: true,
+    };
   }
   return { next: { kind: 'nothing' }, situation: 'in step', reason: inStepReason(facts), since: null, needsPerson: false };
 }
@@ -120,11 +129,23 @@ function inStepReason(facts: Facts): string {
 function standingOf(facts: Facts, head: Head, nodes: Nodes, times: Times): Decision | null {
   const nothing: Next = { kind: 'nothing' };
   if (head.state === 'invalid') {
-    return { next: nothing, situation: 'invalid', reason: `the manifest at ${shortHead(facts)} is invalid: ${head.problem}`, since: head.since, needsPerson: true };
+    return {
+      next: nothing,
+      situation: 'invalid',
+      reason: `the manifest at ${shortHead(facts)} is invalid: ${head.problem}`,
+      since: head.since,
+      needsPerson: true,
+    };
   }
   if (head.state === 'failed') {
     const { build } = head;
-    return { next: nothing, situation: 'failed', reason: `${short(build.commit)} failed: ${build.reason ?? 'no reason given'}`, since: build.answeredAt, needsPerson: true };
+    return {
+      next: nothing,
+      situation: 'failed',
+      reason: `${short(build.commit)} failed: ${build.reason ?? 'no reason given'}`,
+      since: build.answeredAt,
+      needsPerson: true,
+    };
   }
   const stuck = nodes.stuck[0];
   if (stuck !== undefined) {
@@ -142,7 +163,13 @@ function standingOf(facts: Facts, head: Head, nodes: Nodes, times: Times): Decis
     return { next: nothing, situation: 'unreadable', reason: trouble.reason, since: trouble.since, needsPerson };
   }
   if (head.state === 'unknown') {
-    return { next: { kind: 'wait', on: 'the first reading of its source' }, situation: 'settling', reason: 'its source has not been read yet', since: null, needsPerson: false };
+    return {
+      next: { kind: 'wait', on: 'the first reading of its source' },
+      situation: 'settling',
+      reason: 'its source has not been read yet',
+      since: null,
+      needsPerson: false,
+    };
   }
   const { hold } = facts;
   if (hold !== null) {
@@ -178,13 +205,31 @@ function inFlight(facts: Facts, next: Next, request: RequestFacts | null, situat
   const { trouble } = request;
   if (trouble !== null) {
     const needsPerson = request.isSuspect || hasLasted(trouble.since, facts.now, times.stuckAfter);
-    return { next, situation: request.isSuspect ? 'suspect' : needsPerson ? 'stuck' : 'waiting', reason: `attempt ${request.attempt}: ${trouble.reason}`, since: trouble.since, needsPerson };
+    return {
+      next,
+      situation: request.isSuspect ? 'suspect' : needsPerson ? 'stuck' : 'waiting',
+      reason: `attempt ${request.attempt}: ${trouble.reason}`,
+      since: trouble.since,
+      needsPerson,
+    };
   }
   if (request.state === 'taken') {
-    return { next, situation, reason: `${reason}; ${request.takenBy ?? 'a builder'} is at ${request.step ?? 'it'}`, since: request.takenAt, needsPerson: false };
+    return {
+      next,
+      situation,
+      reason: `${reason}; ${request.takenBy ?? 'a builder'} is at ${request.step ?? 'it'}`,
+      since: request.takenAt,
+      needsPerson: false,
+    };
   }
   const seen = facts.builderSeenAt === null ? 'no builder has ever been seen' : `last builder seen ${minuteOf(facts.builderSeenAt)}`;
-  return { next, situation: 'waiting', reason: `no builder has taken it since ${minuteOf(request.requestedAt)}; ${seen}`, since: request.requestedAt, needsPerson: hasLasted(request.requestedAt, facts.now, times.stuckAfter) };
+  return {
+    next,
+    situation: 'waiting',
+    reason: `no builder has taken it since ${minuteOf(request.requestedAt)}; ${seen}`,
+    since: request.requestedAt,
+    needsPerson: hasLasted(request.requestedAt, facts.now, times.stuckAfter),
+  };
 }
 
 /** The fit, effective build that some placements do not name yet. */
@@ -214,7 +259,11 @@ function declaring(facts: Facts, nodes: Nodes): Decision | null {
 function tracking(facts: Facts, nodes: Nodes): Decision | null {
   const [first] = nodes.outstanding;
   if (first === undefined) return null;
-  const since = nodes.outstanding.map((placement) => placement.outstandingSince).filter((at) => at !== null).sort()[0] ?? null;
+  const since =
+    nodes.outstanding
+      .map((placement) => placement.outstandingSince)
+      .filter((at) => at !== null)
+      .sort()[0] ?? null;
   return {
     next: { kind: 'track', nodes: nodes.outstanding.length },
     situation: 'applying',

@@ -158,6 +158,12 @@ export interface Comparison {
   readonly until: Iso | null;
   readonly needsPerson: boolean;
   readonly inStep: boolean;
-  readonly counts: { readonly placements: number; readonly declared: number; readonly applied: number; readonly outstanding: number; readonly stuck: number };
+  readonly counts: {
+    readonly placements: number;
+    readonly declared: number;
+    readonly applied: number;
+    readonly outstanding: number;
+    readonly stuck: number;
+  };
   readonly stuckOn: readonly string[];
 }

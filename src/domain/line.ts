@@ -31,7 +31,11 @@ function builtParts(facts: Facts, problem: string | null): string[] {
   if (headBuild !== null) {
     const tries = headBuild.tryNumber > 1 ? `, ${ordinal(headBuild.tryNumber)} try` : '';
     if (headBuild.verdict === 'fit') parts.push(`built from ${short(headBuild.commit)}`, `fit${tries}`);
-    else parts.push(`failed at ${short(headBuild.commit)}${tries}${headBuild.answeredAt === null ? '' : ` since ${minuteOf(headBuild.answeredAt)}`}`, headBuild.reason ?? 'no reason given');
+    else
+      parts.push(
+        `failed at ${short(headBuild.commit)}${tries}${headBuild.answeredAt === null ? '' : ` since ${minuteOf(headBuild.answeredAt)}`}`,
+        headBuild.reason ?? 'no reason given',
+      );
   } else if (problem === null && open === undefined) {
     parts.push(facts.inspection?.commit === head.commit ? 'not built yet' : 'not inspected yet');
   }
@@ -46,7 +50,8 @@ function requestPart(facts: Facts, request: RequestFacts): string {
   if (request.trouble !== null) {
     return `outstanding since ${minuteOf(request.trouble.since)}: ${request.trouble.reason}${request.isSuspect ? ` (suspect after ${request.lostAttempts} attempts)` : ''}`;
   }
-  if (request.state === 'taken') return `${verb} on ${request.takenBy ?? 'a builder'}${request.takenAt === null ? '' : ` since ${minuteOf(request.takenAt)}`}`;
+  if (request.state === 'taken')
+    return `${verb} on ${request.takenBy ?? 'a builder'}${request.takenAt === null ? '' : ` since ${minuteOf(request.takenAt)}`}`;
   const seen = facts.builderSeenAt === null ? 'no builder seen' : `last builder seen ${minuteOf(facts.builderSeenAt)}`;
   return `${verb} waits for a builder since ${minuteOf(request.requestedAt)}, ${seen}`;
 }
@@ -69,7 +74,8 @@ function nodeParts(facts: Facts, nodes: Nodes): string[] {
 
 function nodeWord(placement: PlacementFacts, nodes: Nodes): string {
   const since = placement.outstandingSince === null ? '' : ` since ${minuteOf(placement.outstandingSince)}`;
-  if (nodes.stuck.includes(placement)) return `${placement.node} stuck${placement.failing === null ? '' : ` on ${placement.failing.resources.join(', ')}`}`;
+  if (nodes.stuck.includes(placement))
+    return `${placement.node} stuck${placement.failing === null ? '' : ` on ${placement.failing.resources.join(', ')}`}`;
   if (placement.awaySince !== null) return `${placement.node} away since ${minuteOf(placement.awaySince)}`;
   if (placement.failing !== null) return `${placement.node} failing ${placement.failing.resources.join(', ')}${since}`;
   return `${placement.node}${since}`;

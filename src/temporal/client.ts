@@ -2,10 +2,11 @@
  * The control plane's side of Temporal: nudging, asking and completing. It holds nothing; every call has a deadline,
  * and a Temporal that is away is an EnvironmentError that says so.
  */
-import { ApplicationFailure, type Workflow, WorkflowIdConflictPolicy } from '@temporalio/common';
+
 import { ActivityNotFoundError, Client, Connection, WithStartWorkflowOperation, WorkflowUpdateFailedError } from '@temporalio/client';
+import { ApplicationFailure, type Workflow, WorkflowIdConflictPolicy } from '@temporalio/common';
+import { type Ask, MODULE_WORKFLOW, type ModuleInput, NUDGE, type Verb } from '../../workflows/shared';
 import { EnvironmentError, UsageError } from '../domain/errors';
-import { MODULE_WORKFLOW, NUDGE, type Ask, type ModuleInput, type Verb } from '../../workflows/shared';
 
 export interface ModuleRef {
   readonly name: string;
@@ -48,7 +49,11 @@ export function connectTemporal(options: TemporalOptions): TemporalLink {
   return temporalLink(client, connection, options);
 }
 
-export function temporalLink(client: Client, connection: Pick<Connection, 'withDeadline' | 'close'>, options: Omit<TemporalOptions, 'address' | 'namespace'>): TemporalLink {
+export function temporalLink(
+  client: Client,
+  connection: Pick<Connection, 'withDeadline' | 'close'>,
+  options: Omit<TemporalOptions, 'address' | 'namespace'>,
+): TemporalLink {
   const timeoutMs = options.timeoutMs ?? 10_000;
 
   /** One call within its deadline; whatever gRPC says of an absent server becomes one line. */
@@ -72,7 +77,9 @@ export function temporalLink(client: Client, connection: Pick<Connection, 'withD
   return {
     client,
     async nudge(module) {
-      await call(`take a nudge for ${module.name}`, () => client.workflow.signalWithStart(MODULE_WORKFLOW, { ...startOptions(module), signal: NUDGE, signalArgs: [] }));
+      await call(`take a nudge for ${module.name}`, () =>
+        client.workflow.signalWithStart(MODULE_WORKFLOW, { ...startOptions(module), signal: NUDGE, signalArgs: [] }),
+      );
     },
     async update(module, verb, ask) {
       const startWorkflowOperation = new WithStartWorkflowOperation(MODULE_WORKFLOW, {
@@ -94,7 +101,15 @@ export function temporalLink(client: Client, connection: Pick<Connection, 'withD
         await call(`complete ${requestId} of ${module}`, () =>
           completion.kind === 'done'
             ? client.activity.complete(activity, completion.summary)
-            : client.activity.fail(activity, ApplicationFailure.create({ message: completion.reason, type: 'Environment', nonRetryable: false, nextRetryDelay: completion.delayMs })),
+            : client.activity.fail(
+                activity,
+                ApplicationFailure.create({
+                  message: completion.reason,
+                  type: 'Environment',
+                  nonRetryable: false,
+                  nextRetryDelay: completion.delayMs,
+                }),
+              ),
         );
       } catch (error) {
         if (!(error instanceof ActivityNotFoundError)) throw error;

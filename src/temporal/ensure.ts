@@ -1,8 +1,8 @@
 /** What must exist in Temporal before anything works, made again whenever it is missing: a wiped Temporal heals. */
 import { type Client, type Connection, ScheduleAlreadyRunning, ScheduleNotFoundError, ScheduleOverlapPolicy } from '@temporalio/client';
 import { temporal } from '@temporalio/proto';
-import type { Times } from '../domain/times';
 import { SEARCH } from '../../workflows/shared';
+import type { Times } from '../domain/times';
 
 const KEYWORD = temporal.api.enums.v1.IndexedValueType.INDEXED_VALUE_TYPE_KEYWORD;
 const INT = temporal.api.enums.v1.IndexedValueType.INDEXED_VALUE_TYPE_INT;

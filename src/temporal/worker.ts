@@ -1,7 +1,7 @@
 /** The Temporal worker of one control process: workflows, local decisions, asked activities and passes on one task queue. */
 import path from 'node:path';
 import { NativeConnection, Worker, type WorkflowBundleOption } from '@temporalio/worker';
-import { createAsked, type AskedDeps } from '../../activities/asked';
+import { type AskedDeps, createAsked } from '../../activities/asked';
 import { createDecisions, type DecisionDeps } from '../../activities/decisions';
 import type { Passes } from '../../workflows/shared';
 
@@ -27,7 +27,9 @@ export async function createControlWorker(options: ControlWorkerOptions): Promis
     namespace: options.namespace,
     taskQueue: options.taskQueue,
     identity: options.identity,
-    ...(options.workflowBundle === undefined ? { workflowsPath: path.resolve(__dirname, '../../workflows/index') } : { workflowBundle: options.workflowBundle }),
+    ...(options.workflowBundle === undefined
+      ? { workflowsPath: path.resolve(__dirname, '../../workflows/index') }
+      : { workflowBundle: options.workflowBundle }),
     activities: { ...createDecisions(options.decisions), ...createAsked(options.asked), ...options.passes },
     maxCachedWorkflows: options.maxCachedWorkflows ?? 200,
     maxConcurrentActivityTaskExecutions: 50,

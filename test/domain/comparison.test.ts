@@ -2,11 +2,17 @@ import fc from 'fast-check';
 import { compare } from '../../src/domain/comparison';
 import type { Comparison, Facts } from '../../src/domain/facts';
 import { defaultTimes } from '../../src/domain/times';
-import { A, arbFacts, B, build, inspection, inStep, NOW, placement, request } from '../support/facts';
+import { A, arbFacts, B, build, inStep, inspection, NOW, placement, request } from '../support/facts';
 
 const of = (changes: Partial<Facts> = {}): Comparison => compare(inStep(changes), defaultTimes);
 const moved = (changes: Partial<Facts> = {}): Comparison =>
-  of({ source: { ...inStep().source, head: { commit: B, since: NOW } }, inspection: inspection({ commit: B }), closure: 'closure-b', headBuild: null, ...changes });
+  of({
+    source: { ...inStep().source, head: { commit: B, since: NOW } },
+    inspection: inspection({ commit: B }),
+    closure: 'closure-b',
+    headBuild: null,
+    ...changes,
+  });
 
 describe('what is next', () => {
   test('nothing, when source, built, declared and applied agree', () => {
@@ -45,40 +51,59 @@ describe('what is next', () => {
 
   test('a request that nobody takes says since when, and when a builder was last seen', () => {
     const found = moved({ requests: [request({ commit: B, state: 'published', takenBy: null, takenAt: null })] });
-    expect(found).toMatchObject({ situation: 'waiting', verdict: 'outstanding', reason: 'no builder has taken it since 2026-11-29T14:30Z; last builder seen 2026-11-29T14:59Z' });
+    expect(found).toMatchObject({
+      situation: 'waiting',
+      verdict: 'outstanding',
+      reason: 'no builder has taken it since 2026-11-29T14:30Z; last builder seen 2026-11-29T14:59Z',
+    });
   });
 
   test('an environmental failure leaves the verdict outstanding, with the reason and the time', () => {
-    const found = moved({ requests: [request({ commit: B, state: 'requested', trouble: { reason: 'the registry did not answer', since: '2026-11-29T14:50:00.000Z' } })] });
+    const found = moved({
+      requests: [request({ commit: B, state: 'requested', trouble: { reason: 'the registry did not answer', since: '2026-11-29T14:50:00.000Z' } })],
+    });
     expect(found).toMatchObject({ verdict: 'outstanding', situation: 'waiting', since: '2026-11-29T14:50:00.000Z', needsPerson: false });
     expect(found.line).toContain('outstanding since 2026-11-29T14:50Z: the registry did not answer');
   });
 
   test('an environmental failure for an hour needs a person', () => {
-    const found = moved({ requests: [request({ commit: B, state: 'requested', trouble: { reason: 'the registry did not answer', since: '2026-11-29T13:59:00.000Z' } })] });
+    const found = moved({
+      requests: [request({ commit: B, state: 'requested', trouble: { reason: 'the registry did not answer', since: '2026-11-29T13:59:00.000Z' } })],
+    });
     expect(found).toMatchObject({ situation: 'stuck', needsPerson: true, verdict: 'outstanding' });
   });
 
   test('a suspect build is still outstanding and needs a person', () => {
-    const found = moved({ requests: [request({ commit: B, trouble: { reason: 'the builder was lost', since: NOW }, lostAttempts: 3, isSuspect: true })] });
+    const found = moved({
+      requests: [request({ commit: B, trouble: { reason: 'the builder was lost', since: NOW }, lostAttempts: 3, isSuspect: true })],
+    });
     expect(found).toMatchObject({ situation: 'suspect', needsPerson: true, verdict: 'outstanding' });
   });
 
   test('a failed head declares nothing; what is declared stays and the line says so', () => {
     const found = moved({ headBuild: build({ id: 'build-b', commit: B, closure: 'closure-b', verdict: 'failed', reason: '1 of 14 tests' }) });
     expect(found).toMatchObject({ next: { kind: 'nothing' }, situation: 'failed', needsPerson: true, verdict: 'failed' });
-    expect(found.line).toBe('source bbbbbbb · failed at bbbbbbb since 2026-11-29T14:00Z · 1 of 14 tests · aaaaaaa stays declared · declared on 2 · applied on 2');
+    expect(found.line).toBe(
+      'source bbbbbbb · failed at bbbbbbb since 2026-11-29T14:00Z · 1 of 14 tests · aaaaaaa stays declared · declared on 2 · applied on 2',
+    );
   });
 
   test('a failed closure is not built again until an operator says so', () => {
     const failed = build({ id: 'build-b', commit: B, closure: 'closure-b', verdict: 'failed' });
     expect(moved({ headBuild: failed }).next.kind).toBe('nothing');
     const again = moved({ headBuild: failed, again: { by: 'ada', at: NOW } });
-    expect(again).toMatchObject({ next: { kind: 'build', commit: B, requestId: null }, verdict: 'failed', reason: 'ada asked for another build of bbbbbbb' });
+    expect(again).toMatchObject({
+      next: { kind: 'build', commit: B, requestId: null },
+      verdict: 'failed',
+      reason: 'ada asked for another build of bbbbbbb',
+    });
   });
 
   test('an invalid manifest is an outcome of its own: nothing is built, what is declared stays', () => {
-    const found = moved({ inspection: inspection({ commit: B, outcome: 'invalid', problems: ['module.yaml:3 artefacts: unknown key; did you mean artifacts?'] }), closure: null });
+    const found = moved({
+      inspection: inspection({ commit: B, outcome: 'invalid', problems: ['module.yaml:3 artefacts: unknown key; did you mean artifacts?'] }),
+      closure: null,
+    });
     expect(found).toMatchObject({ next: { kind: 'nothing' }, situation: 'invalid', verdict: 'outstanding', needsPerson: true });
     expect(found.line).toContain('invalid: module.yaml:3 artefacts');
     expect(found.line).toContain('aaaaaaa stays declared');
@@ -98,7 +123,12 @@ describe('what is next', () => {
     const hold = { by: 'ada', why: 'fair week', at: NOW, buildId: null };
     const fit = build({ id: 'build-b', commit: B, closure: 'closure-b' });
     expect(moved({ hold }).next.kind).toBe('build');
-    expect(moved({ hold, headBuild: fit, effective: fit })).toMatchObject({ next: { kind: 'nothing' }, situation: 'held', needsPerson: false, inStep: false });
+    expect(moved({ hold, headBuild: fit, effective: fit })).toMatchObject({
+      next: { kind: 'nothing' },
+      situation: 'held',
+      needsPerson: false,
+      inStep: false,
+    });
   });
 
   test('an unreadable source keeps the head it had and says since when', () => {
@@ -110,7 +140,12 @@ describe('what is next', () => {
   });
 
   test('outstanding nodes are named with since; a node that is off is never stuck', () => {
-    const off = placement('beta', { isApplied: false, outstandingSince: '2026-11-28T14:02:00.000Z', waitingOn: 'node', awaySince: '2026-11-28T14:01:00.000Z' });
+    const off = placement('beta', {
+      isApplied: false,
+      outstandingSince: '2026-11-28T14:02:00.000Z',
+      waitingOn: 'node',
+      awaySince: '2026-11-28T14:01:00.000Z',
+    });
     const found = of({ placements: [placement('alpha'), off] });
     expect(found).toMatchObject({ next: { kind: 'track', nodes: 1 }, situation: 'applying', needsPerson: false });
     expect(found.line).toContain('declared on 2 · applied on 1, 1 outstanding (beta away since 2026-11-28T14:01Z)');
@@ -154,55 +189,73 @@ describe('what is next', () => {
 
 describe('properties', () => {
   test('compare is total and deterministic', () => {
-    fc.assert(fc.property(arbFacts, (facts) => {
-      const frozen = JSON.stringify(facts);
-      expect(compare(facts, defaultTimes)).toEqual(compare(JSON.parse(frozen), defaultTimes));
-      expect(JSON.stringify(facts)).toBe(frozen);
-    }), { numRuns: 2_000 });
+    fc.assert(
+      fc.property(arbFacts, (facts) => {
+        const frozen = JSON.stringify(facts);
+        expect(compare(facts, defaultTimes)).toEqual(compare(JSON.parse(frozen), defaultTimes));
+        expect(JSON.stringify(facts)).toBe(frozen);
+      }),
+      { numRuns: 2_000 },
+    );
   });
 
   test('nothing is declared whose build is not fit', () => {
-    fc.assert(fc.property(arbFacts, (facts) => {
-      const { next } = compare(facts, defaultTimes);
-      if (next.kind !== 'declare' && next.kind !== 'ask') return;
-      expect(facts.effective).toMatchObject({ id: next.buildId, verdict: 'fit' });
-      expect(facts.hold).toBeNull();
-    }), { numRuns: 4_000 });
+    fc.assert(
+      fc.property(arbFacts, (facts) => {
+        const { next } = compare(facts, defaultTimes);
+        if (next.kind !== 'declare' && next.kind !== 'ask') return;
+        expect(facts.effective).toMatchObject({ id: next.buildId, verdict: 'fit' });
+        expect(facts.hold).toBeNull();
+      }),
+      { numRuns: 4_000 },
+    );
   });
 
   test('next is nothing only when in step or with a reason that stands', () => {
-    fc.assert(fc.property(arbFacts, (facts) => {
-      const found = compare(facts, defaultTimes);
-      expect(found.reason).not.toBe('');
-      if (found.next.kind !== 'nothing') return;
-      expect(['in step', 'held', 'failed', 'invalid', 'unreadable', 'stuck']).toContain(found.situation);
-      if (found.situation !== 'in step') return;
-      expect(facts.source.trouble).toBeNull();
-      expect(facts.headBuild?.verdict).toBe('fit');
-      for (const node of facts.placements) expect(node).toMatchObject({ isApplied: true, build: { id: facts.effective?.id } });
-    }), { numRuns: 4_000 });
+    fc.assert(
+      fc.property(arbFacts, (facts) => {
+        const found = compare(facts, defaultTimes);
+        expect(found.reason).not.toBe('');
+        if (found.next.kind !== 'nothing') return;
+        expect(['in step', 'held', 'failed', 'invalid', 'unreadable', 'stuck']).toContain(found.situation);
+        if (found.situation !== 'in step') return;
+        expect(facts.source.trouble).toBeNull();
+        expect(facts.headBuild?.verdict).toBe('fit');
+        for (const node of facts.placements) expect(node).toMatchObject({ isApplied: true, build: { id: facts.effective?.id } });
+      }),
+      { numRuns: 4_000 },
+    );
   });
 
   test('everything that waits on something says since when', () => {
-    fc.assert(fc.property(arbFacts, (facts) => {
-      const found = compare(facts, defaultTimes);
-      const isOwed = facts.placements.filter((node) => node.build !== null && !node.isApplied).every((node) => node.outstandingSince !== null);
-      if (found.situation === 'waiting' || found.situation === 'held' || found.situation === 'unreadable') expect(found.since).not.toBeNull();
-      if (found.situation === 'applying' && isOwed) expect(found.since).not.toBeNull();
-    }), { numRuns: 4_000 });
+    fc.assert(
+      fc.property(arbFacts, (facts) => {
+        const found = compare(facts, defaultTimes);
+        const isOwed = facts.placements.filter((node) => node.build !== null && !node.isApplied).every((node) => node.outstandingSince !== null);
+        if (found.situation === 'waiting' || found.situation === 'held' || found.situation === 'unreadable') expect(found.since).not.toBeNull();
+        if (found.situation === 'applying' && isOwed) expect(found.since).not.toBeNull();
+      }),
+      { numRuns: 4_000 },
+    );
   });
 
   test('no environmental trouble changes a verdict', () => {
-    fc.assert(fc.property(arbFacts, (facts) => {
-      const calm = { ...facts, requests: facts.requests.map((one) => ({ ...one, trouble: null, lostAttempts: 0, isSuspect: false })) };
-      expect(compare(facts, defaultTimes).verdict).toBe(compare(calm, defaultTimes).verdict);
-    }), { numRuns: 2_000 });
+    fc.assert(
+      fc.property(arbFacts, (facts) => {
+        const calm = { ...facts, requests: facts.requests.map((one) => ({ ...one, trouble: null, lostAttempts: 0, isSuspect: false })) };
+        expect(compare(facts, defaultTimes).verdict).toBe(compare(calm, defaultTimes).verdict);
+      }),
+      { numRuns: 2_000 },
+    );
   });
 
   test('a deadline lies in the future', () => {
-    fc.assert(fc.property(arbFacts, (facts) => {
-      const { until } = compare(facts, defaultTimes);
-      if (until !== null) expect(Date.parse(until)).toBeGreaterThan(Date.parse(NOW));
-    }), { numRuns: 2_000 });
+    fc.assert(
+      fc.property(arbFacts, (facts) => {
+        const { until } = compare(facts, defaultTimes);
+        if (until !== null) expect(Date.parse(until)).toBeGreaterThan(Date.parse(NOW));
+      }),
+      { numRuns: 2_000 },
+    );
   });
 });

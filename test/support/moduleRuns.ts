@@ -18,7 +18,10 @@ let workflowBundle: WorkflowBundleWithSourceMap;
 
 beforeAll(async () => {
   workflowBundle = await bundleWorkflowCode({ workflowsPath: require.resolve('../../workflows/index') });
-  env = await TestWorkflowEnvironment.createTimeSkipping({ server: { executable: { type: 'existing-path', path: executable } }, client: { identity: 'test' } });
+  env = await TestWorkflowEnvironment.createTimeSkipping({
+    server: { executable: { type: 'existing-path', path: executable } },
+    client: { identity: 'test' },
+  });
   // This server knows how to add them and not how to list them.
   await env.connection.operatorService.addSearchAttributes({ namespace: env.namespace ?? 'default', searchAttributes });
 }, 120_000);
@@ -40,22 +43,38 @@ export interface Run {
 let unique = 0;
 
 /** Runs one module's workflow on a worker of its own, and leaves nothing behind. */
-export async function withModule(run: (module: Run) => Promise<void>, options: { cached?: number; record?: string; changes?: (module: string) => World } = {}): Promise<void> {
+export async function withModule(
+  run: (module: Run) => Promise<void>,
+  options: { cached?: number; record?: string; changes?: (module: string) => World } = {},
+): Promise<void> {
   unique += 1;
   const module = `module-${unique}`;
   const taskQueue = `queue-${unique}`;
   const world = options.changes?.(module) ?? new World(module);
   const worker = await Worker.create({
-    connection: env.nativeConnection, namespace: env.namespace ?? 'default', taskQueue, workflowBundle, identity: 'test', activities: world.activities(), maxCachedWorkflows: options.cached ?? 50,
+    connection: env.nativeConnection,
+    namespace: env.namespace ?? 'default',
+    taskQueue,
+    workflowBundle,
+    identity: 'test',
+    activities: world.activities(),
+    maxCachedWorkflows: options.cached ?? 50,
   });
   const workflowId = workflowIdOf(module);
-  const start = { workflowId, taskQueue, args: [{ module, links: { repository: 'file:///m.git', board: 'http://board' }, resumed: null } satisfies ModuleInput] };
+  const start = {
+    workflowId,
+    taskQueue,
+    args: [{ module, links: { repository: 'file:///m.git', board: 'http://board' }, resumed: null } satisfies ModuleInput],
+  };
   const handle = env.client.workflow.getHandle(workflowId);
   await worker.runUntil(async () => {
     const { signaledRunId } = await env.client.workflow.signalWithStart('moduleWorkflow', { ...start, signal: 'nudge', signalArgs: [] });
-    const nudge = async (): Promise<void> => void (await env.client.workflow.signalWithStart('moduleWorkflow', { ...start, signal: 'nudge', signalArgs: [] }));
+    const nudge = async (): Promise<void> =>
+      void (await env.client.workflow.signalWithStart('moduleWorkflow', { ...start, signal: 'nudge', signalArgs: [] }));
     await run({
-      world, handle, nudge,
+      world,
+      handle,
+      nudge,
       look: () => handle.query<Look | null>('comparison'),
       answer: async (id, verdict) => {
         world.storeAnswer(id, verdict);
@@ -68,9 +87,18 @@ export async function withModule(run: (module: Run) => Promise<void>, options: {
   });
 }
 
-export const ask = (changes: Partial<Ask> = {}): Ask => ({ id: `ask-${Math.random()}`, who: 'ada', why: 'the fair opens', buildId: null, ...changes });
+export const ask = (changes: Partial<Ask> = {}): Ask => ({
+  id: `ask-${Math.random()}`,
+  who: 'ada',
+  why: 'the fair opens',
+  buildId: null,
+  ...changes,
+});
 export const openId = (world: World, kind: 'inspect' | 'build'): string => world.facts.requests.find((one) => one.kind === kind)?.id ?? '';
-export const isAsked = (kind: 'inspect' | 'build') => (world: World): boolean => world.asked.includes(openId(world, kind));
+export const isAsked =
+  (kind: 'inspect' | 'build') =>
+  (world: World): boolean =>
+    world.asked.includes(openId(world, kind));
 
 /** Writes the history of a module's first run, for test/workflows/replay.test.ts. */
 async function record(workflowId: string, runId: string, name: string): Promise<void> {

@@ -9,7 +9,7 @@ import { compare } from '../../src/domain/comparison';
 import type { Comparison, Facts, RequestFacts } from '../../src/domain/facts';
 import { defaultTimes } from '../../src/domain/times';
 import type { Acted, Ask, Asked, Decisions, Look, Verb } from '../../workflows/shared';
-import { build, inspection, inStep, placement, request } from './facts';
+import { build, inStep, inspection, placement, request } from './facts';
 
 export class World {
   facts: Facts;
@@ -49,8 +49,15 @@ export class World {
     if (found === undefined) return;
     const requests = this.facts.requests.filter((one) => one.id !== id);
     if (found.commit !== this.facts.source.head?.commit) return this.change({ requests });
-    if (found.kind === 'inspect') return this.change({ requests, inspection: inspection({ commit: found.commit }), closure: `closure-${found.commit[0]}` });
-    const headBuild = build({ id: `build-${found.commit[0]}`, commit: found.commit, closure: this.facts.closure ?? '', verdict, reason: verdict === 'failed' ? 'exit status 1' : null });
+    if (found.kind === 'inspect')
+      return this.change({ requests, inspection: inspection({ commit: found.commit }), closure: `closure-${found.commit[0]}` });
+    const headBuild = build({
+      id: `build-${found.commit[0]}`,
+      commit: found.commit,
+      closure: this.facts.closure ?? '',
+      verdict,
+      reason: verdict === 'failed' ? 'exit status 1' : null,
+    });
     this.change({ requests, headBuild, again: null, ...(verdict === 'fit' ? { effective: headBuild } : {}) });
   }
 
@@ -80,7 +87,14 @@ export class World {
         const { next } = this.compare();
         if (next.kind !== 'inspect' && next.kind !== 'build') return acted(false);
         this.counter += 1;
-        const opened = request({ id: `${next.kind}-${next.commit[0]}-${this.counter}`, kind: next.kind, commit: next.commit, state: 'published', takenBy: null, takenAt: null });
+        const opened = request({
+          id: `${next.kind}-${next.commit[0]}-${this.counter}`,
+          kind: next.kind,
+          commit: next.commit,
+          state: 'published',
+          takenBy: null,
+          takenAt: null,
+        });
         this.change({ requests: [...this.facts.requests, opened] });
         return acted(true);
       },
@@ -88,8 +102,15 @@ export class World {
         const { next } = this.compare();
         if (next.kind !== 'declare') return acted(false);
         this.declared.push(next.buildId);
-        const declared = { build: { id: next.buildId, commit: next.commit }, isApplied: false, outstandingSince: new Date().toISOString(), waitingOn: 'node' as const };
-        this.change({ placements: this.facts.placements.map((one) => (next.nodes.includes(one.node) ? placement(one.node, { ...one, ...declared }) : one)) });
+        const declared = {
+          build: { id: next.buildId, commit: next.commit },
+          isApplied: false,
+          outstandingSince: new Date().toISOString(),
+          waitingOn: 'node' as const,
+        };
+        this.change({
+          placements: this.facts.placements.map((one) => (next.nodes.includes(one.node) ? placement(one.node, { ...one, ...declared }) : one)),
+        });
         return acted(true);
       },
       cancelRequests: async (_module, ids) => {

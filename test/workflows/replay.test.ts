@@ -20,7 +20,9 @@ const History = temporal.api.history.v1.History;
 const read = (name: string): temporal.api.history.v1.IHistory => History.decode(readFileSync(path.join(folder, name)));
 
 test('there are histories of each kind of delivery', () => {
-  expect(names).toEqual(expect.arrayContaining(['crowded.history', 'delivery.history', 'lost-builder.history', 'refused-update.history', 'superseded.history']));
+  expect(names).toEqual(
+    expect.arrayContaining(['crowded.history', 'delivery.history', 'lost-builder.history', 'refused-update.history', 'superseded.history']),
+  );
 });
 
 test.each(names)('%s replays', async (name) => {
@@ -29,7 +31,9 @@ test.each(names)('%s replays', async (name) => {
 
 test('a history that today’s workflow would not make is found out', async () => {
   const history = read('delivery.history');
-  const builds = (history.events ?? []).map((event) => event.activityTaskScheduledEventAttributes?.activityType).filter((type) => type?.name === 'build');
+  const builds = (history.events ?? [])
+    .map((event) => event.activityTaskScheduledEventAttributes?.activityType)
+    .filter((type) => type?.name === 'build');
   expect(builds).toHaveLength(1);
   for (const type of builds) if (type) type.name = 'judge';
   await expect(Worker.runReplayHistory({ workflowBundle }, history, 'module/recorded')).rejects.toThrow();
