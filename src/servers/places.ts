@@ -2,7 +2,7 @@ import { existsSync, mkdirSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 
 /** The folder of Tally's package.json, found from the sources and from dist alike. */
-function packageRoot(): string {
+export function packageRoot(): string {
   let folder = __dirname;
   while (!existsSync(join(folder, 'package.json')) && dirname(folder) !== folder) folder = dirname(folder);
   return folder;
