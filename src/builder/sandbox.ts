@@ -1,10 +1,10 @@
-import { spawn } from 'node:child_process';
 import type { ChildProcess } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { EnvironmentError } from '../domain/errors';
-import { createGroup } from './cgroup';
 import type { Group } from './cgroup';
+import { createGroup } from './cgroup';
 import { residentBytes } from './processes';
 
 /**
@@ -39,11 +39,7 @@ export interface IsolatedCommand {
 
 export type Ending =
   /** Status 128 + n is a death by signal n, as a shell says it. */
-  | { kind: 'exit'; status: number }
-  | { kind: 'timeout' }
-  | { kind: 'memory' }
-  | { kind: 'watch'; reason: string }
-  | { kind: 'aborted' };
+  { kind: 'exit'; status: number } | { kind: 'timeout' } | { kind: 'memory' } | { kind: 'watch'; reason: string } | { kind: 'aborted' };
 
 export interface Sandbox {
   /** How memory is kept to its limit here, for the log of a build that has one. */
@@ -85,10 +81,14 @@ export function createSandbox(groups: string): Sandbox {
       namespaces ??= await findNamespaces();
       await mkdir(join(command.tmp, 'build'), { recursive: true });
       await mkdir(join(command.tmp, 'home'), { recursive: true });
-      const group = await createGroup(groups, { ...(command.memoryBytes === undefined ? {} : { memoryBytes: command.memoryBytes }), processes: PROCESSES_MAX });
+      const group = await createGroup(groups, {
+        ...(command.memoryBytes === undefined ? {} : { memoryBytes: command.memoryBytes }),
+        processes: PROCESSES_MAX,
+      });
       try {
         const ending = await runOne(command, namespaces, group);
-        const memoryBy = command.memoryBytes === undefined ? null : group?.limitsMemory ? 'cgroup' : 'polling';
+        const by = group?.limitsMemory === true ? 'cgroup' : 'polling';
+        const memoryBy = command.memoryBytes === undefined ? null : by;
         return { ...((await group?.ranOutOfMemory()) ? { kind: 'memory' } : ending), memoryBy };
       } finally {
         await group?.remove();
@@ -102,7 +102,20 @@ async function findNamespaces(): Promise<string[]> {
   const ways = process.getuid?.() === 0 ? [[], ['--user', '--map-root-user']] : [['--user', '--map-root-user']];
   const said: string[] = [];
   for (const way of ways) {
-    const outcome = await trial(['unshare', ...way, '--pid', '--mount', '--ipc', '--net', '--fork', '--kill-child', '--mount-proc', 'setpriv', '--no-new-privs', 'true']);
+    const outcome = await trial([
+      'unshare',
+      ...way,
+      '--pid',
+      '--mount',
+      '--ipc',
+      '--net',
+      '--fork',
+      '--kill-child',
+      '--mount-proc',
+      'setpriv',
+      '--no-new-privs',
+      'true',
+    ]);
     if (outcome === null) return way;
     said.push(outcome);
   }
@@ -114,7 +127,12 @@ async function findNamespaces(): Promise<string[]> {
 /** `null` when it ended well, else its last words. */
 function trial([program = '', ...args]: string[]): Promise<string | null> {
   return new Promise((resolve) => {
-    const child = spawn(program, args, { stdio: ['ignore', 'ignore', 'pipe'], env: { PATH: systemPath(process.env.PATH) }, timeout: SETUP_TIMEOUT_MS, killSignal: 'SIGKILL' });
+    const child = spawn(program, args, {
+      stdio: ['ignore', 'ignore', 'pipe'],
+      env: { PATH: systemPath(process.env.PATH) },
+      timeout: SETUP_TIMEOUT_MS,
+      killSignal: 'SIGKILL',
+    });
     let words = '';
     child.stderr.on('data', (chunk: Buffer) => {
       words = (words + chunk.toString()).slice(-500);
@@ -188,7 +206,8 @@ function supervise(child: ChildProcess, command: IsolatedCommand, group: Group |
     child.once('close', (code, signal) => {
       end();
       if (stopped !== null) resolve(stopped);
-      else if (init === null) reject(new EnvironmentError(`could not isolate the build: ${setupWords.trim().split('\n').at(-1) ?? `status ${code ?? signal}`}`));
+      else if (init === null)
+        reject(new EnvironmentError(`could not isolate the build: ${setupWords.trim().split('\n').at(-1) ?? `status ${code ?? signal}`}`));
       else resolve({ kind: 'exit', status: code ?? 137 });
     });
   });

@@ -1,9 +1,9 @@
-import { isAlias, isMap, isNode, isPair, isScalar, isSeq, Lexer, LineCounter, parseDocument, visit } from 'yaml';
 import type { Document } from 'yaml';
-import { manifest } from './manifest';
+import { isAlias, isMap, isNode, isPair, isScalar, isSeq, Lexer, LineCounter, parseDocument, visit } from 'yaml';
 import type { Manifest } from './manifest';
-import { checkMeaning, notesOf } from './manifestMeaning';
+import { manifest } from './manifest';
 import { explainIssues } from './manifestIssues';
+import { checkMeaning, notesOf } from './manifestMeaning';
 import type { Problem } from './messages';
 
 /**
@@ -16,8 +16,7 @@ export const MANIFEST_MAX_BYTES = 128 * 1024;
 
 export type ManifestReading =
   /** `written` is what its author wrote, before defaults and units; it holds nothing that JSON or PostgreSQL cannot. */
-  | { valid: true; manifest: Manifest; written: Record<string, unknown>; notes: string[] }
-  | { valid: false; problems: Problem[] };
+  { valid: true; manifest: Manifest; written: Record<string, unknown>; notes: string[] } | { valid: false; problems: Problem[] };
 
 /** A path into the file and what is wrong there. `onKey`: the line is that of the key, not of its parent. */
 export interface Finding {
@@ -152,5 +151,8 @@ function lineOf(document: Document.Parsed, lines: LineCounter, path: ReadonlyArr
 
 /** resources[0].service.ready */
 function keyOf(path: ReadonlyArray<string | number>): string {
-  return path.map((part, i) => (typeof part === 'number' ? `[${part}]` : `${i === 0 ? '' : '.'}${part}`)).join('').slice(0, 200);
+  return path
+    .map((part, i) => (typeof part === 'number' ? `[${part}]` : `${i === 0 ? '' : '.'}${part}`))
+    .join('')
+    .slice(0, 200);
 }

@@ -89,15 +89,25 @@ function explainUnion(issue: Extract<Issue, { code: 'invalid_union' }>, path: Pa
   const fitting = own[0];
   if (fitting !== undefined) return explainAll(fitting, path, written);
   if (stranger !== undefined) return [{ path: [...path, stranger], message: `unknown key \`${shorten(stranger)}\`: ${suggest(stranger, known)}` }];
-  return [{ path, message: `${leading.join(' and ')} exclude each other: keep one${keys.length > 1 ? ', and begin a new item with `-` for the other' : ''}` }];
+  return [
+    {
+      path,
+      message: `${leading.join(' and ')} exclude each other: keep one${keys.length > 1 ? ', and begin a new item with `-` for the other' : ''}`,
+    },
+  ];
 }
 
 function explainType(expected: string, value: unknown, path: Path): string {
   if (value === undefined) return `\`${String(path.at(-1) ?? '')}\` is missing`;
   if (expected === 'string' && (typeof value === 'number' || typeof value === 'boolean')) return 'expected text: put it in quotes';
   const words: Record<string, string> = { object: 'a mapping', record: 'a mapping', array: 'a list (- …)', string: 'text', boolean: 'true or false' };
-  const got = value === null ? 'nothing' : Array.isArray(value) ? 'a list' : typeof value === 'object' ? 'a mapping' : `\`${shorten(String(value))}\``;
-  return `expected ${words[expected] ?? expected}, found ${got}`;
+  return `expected ${words[expected] ?? expected}, found ${describe(value)}`;
+}
+
+function describe(value: unknown): string {
+  if (value === null) return 'nothing';
+  if (Array.isArray(value)) return 'a list';
+  return typeof value === 'object' ? 'a mapping' : `\`${shorten(String(value))}\``;
 }
 
 function oneOf(keys: readonly string[]): string {

@@ -25,7 +25,9 @@ export function notesOf(manifest: Manifest): string[] {
 
 function checkName(manifest: Manifest, expected: string | undefined): Finding[] {
   if (expected === undefined || manifest.module === expected) return [];
-  return [{ path: ['module'], message: `the file says \`${manifest.module}\` and the mesh knows this repository as \`${expected}\`: make them the same` }];
+  return [
+    { path: ['module'], message: `the file says \`${manifest.module}\` and the mesh knows this repository as \`${expected}\`: make them the same` },
+  ];
 }
 
 function checkArtifacts(manifest: Manifest): Finding[] {
@@ -92,6 +94,7 @@ function checkSource(resource: ManifestResource, manifest: Manifest, index: numb
 }
 
 const REFERENCE = /^(root|node\.name|facts\.[A-Za-z0-9][A-Za-z0-9_.-]*)$/;
+const LITERAL = '`$$' + '{` for a literal `$' + '{`';
 const KNOWN = ['root', 'node.name', 'facts.'];
 
 function checkReferences(value: unknown, path: Array<string | number>): Finding[] {
@@ -107,10 +110,13 @@ function checkText(text: string, path: Array<string | number>): Finding[] {
   for (const match of text.matchAll(/\$\$\{|\$\{([^}\n]*)(\}?)/g)) {
     const [whole, name, end] = match;
     if (whole === '$${' || name === undefined) continue;
-    if (end === '') findings.push({ path, message: 'a reference `${` is not closed by `}`: write `$${` for a literal `${`' });
+    if (end === '') findings.push({ path, message: `a reference \`\${\` is not closed by \`}\`: write ${LITERAL}` });
     else if (!REFERENCE.test(name)) {
       const shown = name.length > 60 ? `${name.slice(0, 59)}…` : name;
-      findings.push({ path, message: `unknown reference \`\${${shown}}\`: ${suggest(name, KNOWN).replace('`facts.`', '`facts.KEY`').replace('facts.,', 'facts.KEY,')}; write \`$\${\` for a literal \`\${\`` });
+      findings.push({
+        path,
+        message: `unknown reference \`\${${shown}}\`: ${suggest(name, KNOWN).replace('`facts.`', '`facts.KEY`').replace('facts.,', 'facts.KEY,')}; write ${LITERAL}`,
+      });
     }
   }
   return findings;

@@ -17,7 +17,10 @@ function collecting(options: { fail?: () => boolean; keepBytes?: number } = {}) 
       batches.push({ from, lines });
     },
   });
-  const kept = async (): Promise<string[]> => gunzipSync(await log.finish()).toString().split('\n');
+  const kept = async (): Promise<string[]> =>
+    gunzipSync(await log.finish())
+      .toString()
+      .split('\n');
   return { log, batches, kept };
 }
 
@@ -25,7 +28,8 @@ describe('the log of a build', () => {
   test('is sent line by line, numbered, however the output was cut', async () => {
     const { log, batches, kept } = collecting();
     log.beginStep('run');
-    for (const piece of ['on', 'e\ntw', 'o\r\n', 'progress 1%\rprogress 100%\n', '\u001b[31mred\u001b[0m\u0007\0\n', 'ünd']) log.write(Buffer.from(piece));
+    for (const piece of ['on', 'e\ntw', 'o\r\n', 'progress 1%\rprogress 100%\n', '\u001b[31mred\u001b[0m\u0007\0\n', 'ünd'])
+      log.write(Buffer.from(piece));
     expect(log.lastLine()).toBe('ünd');
     const lines = ['# run', 'one', 'two', 'progress 100%', '\u001b[31mred\u001b[0m', 'ünd'];
     expect(await kept()).toEqual([...lines, '']);

@@ -1,10 +1,10 @@
 import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
-import { createServer } from 'node:net';
 import type { AddressInfo } from 'node:net';
+import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { createSandbox } from '../../src/builder/sandbox';
 import type { Ending, IsolatedCommand } from '../../src/builder/sandbox';
+import { createSandbox } from '../../src/builder/sandbox';
 import { eventually } from '../support/eventually';
 
 let base: string;
@@ -65,7 +65,10 @@ describe('an isolated command', () => {
 
   test('sees no process, no environment and no file of the builder', async () => {
     const hidden = { PATH: process.env.PATH ?? '' };
-    const { output } = await run(`ls /proc | grep -c '^[0-9]*$'; cat /proc/[0-9]*/environ | tr '\\0' '\\n' | cut -d= -f1 | sort -u; cat ${base}/builder/signing.key 2>&1; ls ${base} 2>&1`, { env: hidden });
+    const { output } = await run(
+      `ls /proc | grep -c '^[0-9]*$'; cat /proc/[0-9]*/environ | tr '\\0' '\\n' | cut -d= -f1 | sort -u; cat ${base}/builder/signing.key 2>&1; ls ${base} 2>&1`,
+      { env: hidden },
+    );
     expect(output).not.toContain('a secret');
     expect(Number(output.split('\n')[0])).toBeLessThan(8);
     expect(output).not.toContain('JEST_WORKER_ID');
@@ -96,11 +99,14 @@ describe('an isolated command', () => {
     const command = `for i in 1 2 3; do setsid sh -c 'exec node -e "setInterval(() => {}, 1e6)" ${mark}' </dev/null >/dev/null 2>&1 & done; (nohup sh -c 'sleep 600; : ${mark}' &) ; echo started; sleep 600`;
     let seen = 0;
     const running = run(command, { timeoutMs: 2_500 });
-    await eventually(async () => {
-      seen = await alive(mark);
-      expect(seen).toBeGreaterThan(4);
-      return true;
-    }, { timeoutMs: 2_400 });
+    await eventually(
+      async () => {
+        seen = await alive(mark);
+        expect(seen).toBeGreaterThan(4);
+        return true;
+      },
+      { timeoutMs: 2_400 },
+    );
     expect((await running).ending.kind).toBe('timeout');
     expect(await alive(mark)).toBe(0);
   });

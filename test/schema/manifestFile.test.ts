@@ -47,8 +47,20 @@ describe('a module.yaml', () => {
     ['an unknown key deeper', 'module: a\nbuild:\n  run: make\n  tests: make test\n', 4, 'build.tests', /did you mean `test`\?/],
     ['an unknown key that resembles nothing', 'module: a\nqqqqqqqqqq: 1\n', 2, 'qqqqqqqqqq', /known here: artifacts, build, claims/],
     ['an unknown shape', `${base}resources:\n  - servce: { name: a, run: [a] }\n`, 6, 'resources[0].servce', /did you mean `service`\?/],
-    ['an unknown key of a shape', `${base}resources:\n  - service:\n      name: a\n      runn: [a]\n`, 8, 'resources[0].service.runn', /did you mean `run`\?/],
-    ['two shapes in one resource', `${base}resources:\n  - directory: { path: /a }\n    file: { path: /b, content: x }\n`, 6, 'resources[0]', /exclude each other/],
+    [
+      'an unknown key of a shape',
+      `${base}resources:\n  - service:\n      name: a\n      runn: [a]\n`,
+      8,
+      'resources[0].service.runn',
+      /did you mean `run`\?/,
+    ],
+    [
+      'two shapes in one resource',
+      `${base}resources:\n  - directory: { path: /a }\n    file: { path: /b, content: x }\n`,
+      6,
+      'resources[0]',
+      /exclude each other/,
+    ],
     ['an unknown kind of artifact', 'module: a\nartifacts:\n  site:\n    archve: out/\n', 4, 'artifacts.site.archve', /did you mean `archive`\?/],
     ['a missing key', `${base}resources:\n  - archive: { path: /srv }\n`, 6, 'resources[0].archive.from', /`from` is missing/],
     ['no module', 'declare: auto\n', 1, 'module', /`module` is missing/],
@@ -59,16 +71,58 @@ describe('a module.yaml', () => {
     ['a duration', 'module: a\nbuild:\n  timeout: 10 minutes\n', 3, 'build.timeout', /as in 10m/],
     ['a bad module name', 'module: My_Module\n', 1, 'module', /lower-case/],
     ['another name than the mesh has', 'declare: ask\nmodule: b\n', 2, 'module', /says `b` and the mesh knows this repository as `a`/],
-    ['an artifact that is not there', `${base}resources:\n  - archive: { path: /srv, from: sites }\n`, 6, 'resources[0].archive.from', /`sites` is not among `artifacts`: did you mean `site`\?/],
+    [
+      'an artifact that is not there',
+      `${base}resources:\n  - archive: { path: /srv, from: sites }\n`,
+      6,
+      'resources[0].archive.from',
+      /`sites` is not among `artifacts`: did you mean `site`\?/,
+    ],
     ['an artifact of another kind', `${base}resources:\n  - archive: { path: /srv, from: tool }\n`, 6, 'resources[0].archive.from', /kind file/],
-    ['an artifact named like a built-in', `${base}resources:\n  - archive: { path: /srv, from: constructor }\n`, 6, 'resources[0].archive.from', /not among/],
-    ['the same target twice', `${base}resources:\n  - directory: { path: /srv/a }\n  - file: { path: /srv//b/../a/, content: x }\n`, 7, 'resources[1].file.path', /holds `\.\.`/],
-    ['the same target after normalisation', `${base}resources:\n  - directory: { path: /srv/a }\n  - file: { path: /srv//a/, content: x }\n`, 7, 'resources[1].file.path', /same target/],
-    ['the same service twice', `${base}resources:\n  - service: { name: s, run: [a] }\n  - service: { name: s, run: [b] }\n`, 7, 'resources[1].service.name', /same target `s`/],
+    [
+      'an artifact named like a built-in',
+      `${base}resources:\n  - archive: { path: /srv, from: constructor }\n`,
+      6,
+      'resources[0].archive.from',
+      /not among/,
+    ],
+    [
+      'the same target twice',
+      `${base}resources:\n  - directory: { path: /srv/a }\n  - file: { path: /srv//b/../a/, content: x }\n`,
+      7,
+      'resources[1].file.path',
+      /holds `\.\.`/,
+    ],
+    [
+      'the same target after normalisation',
+      `${base}resources:\n  - directory: { path: /srv/a }\n  - file: { path: /srv//a/, content: x }\n`,
+      7,
+      'resources[1].file.path',
+      /same target/,
+    ],
+    [
+      'the same service twice',
+      `${base}resources:\n  - service: { name: s, run: [a] }\n  - service: { name: s, run: [b] }\n`,
+      7,
+      'resources[1].service.name',
+      /same target `s`/,
+    ],
     ['the root as a target', `${base}resources:\n  - directory: { path: / }\n`, 6, 'resources[0].directory.path', /root of the node/],
     ['a file without content', `${base}resources:\n  - file: { path: /a }\n`, 6, 'resources[0].file', /either `content` or `from`/],
-    ['two ways to be ready', `${base}resources:\n  - service: { name: s, run: [a], ready: { tcp: "a:1", exec: [a] } }\n`, 6, 'resources[0].service.ready', /one of http, tcp, exec/],
-    ['an unknown reference', `${base}resources:\n  - file: { path: /a, content: "\${nod.name}" }\n`, 6, 'resources[0].file.content', /unknown reference `\$\{nod\.name\}`: did you mean `node\.name`\?/],
+    [
+      'two ways to be ready',
+      `${base}resources:\n  - service: { name: s, run: [a], ready: { tcp: "a:1", exec: [a] } }\n`,
+      6,
+      'resources[0].service.ready',
+      /one of http, tcp, exec/,
+    ],
+    [
+      'an unknown reference',
+      `${base}resources:\n  - file: { path: /a, content: "\${nod.name}" }\n`,
+      6,
+      'resources[0].file.content',
+      /unknown reference `\$\{nod\.name\}`: did you mean `node\.name`\?/,
+    ],
     ['an open reference', `${base}resources:\n  - service: { name: s, run: [sh, "\${root"] }\n`, 6, 'resources[0].service.run[1]', /not closed/],
     ['an output outside the tree', 'module: a\nartifacts:\n  x: { archive: ../.. }\n', 3, 'artifacts.x.archive', /leaves the tree/],
     ['a claim without form', 'module: a\nclaims:\n  - { resource: 8080, scope: node }\n', 3, 'claims[0].resource', /put it in quotes/],
@@ -94,7 +148,11 @@ describe('a module.yaml', () => {
   });
 
   test('has all its problems told at once', () => {
-    expect(problemsOf('module: a\nbiuld: {}\ndeclare: maybe\n').map((p) => p.line).sort()).toEqual([2, 3]);
+    expect(
+      problemsOf('module: a\nbiuld: {}\ndeclare: maybe\n')
+        .map((p) => p.line)
+        .sort(),
+    ).toEqual([2, 3]);
   });
 
   test('may hold a literal ${', () => {

@@ -1,0 +1,14 @@
+/**
+ * The builder: takes requests from the broker, looks at commits and builds them, and answers. It knows no store and no Temporal;
+ * it runs code of modules, and only where that sees nothing of the builder. What is not the module's own fault is never `failed`.
+ */
+
+export type { BuilderDeps } from './agent';
+export { startBuilder } from './agent';
+export type { BuilderConfig, BuilderLimits } from './config';
+export { defaultLimits, readBuilderConfig } from './config';
+export type { BuilderHome } from './home';
+export { openHome } from './home';
+export type { Journal } from './journal';
+export { openJournal } from './journal';
+export { STATEMENT_TYPE } from './provenance';
