@@ -116,7 +116,7 @@ export async function moduleWorkflow(input: ModuleInput): Promise<void> {
     isResting = false;
     const info = workflowInfo();
     const isCrowded = info.continueAsNewSuggested || signals >= MOST_SIGNALS;
-    const isBack = hasDelivered && latest !== null && latest.atRest && inFlight.size === 0;
+    const isBack = hasDelivered && latest?.atRest === true && inFlight.size === 0;
     if (wakes === seen && latest !== null && (isBack || isCrowded)) {
       await condition(allHandlersFinished);
       if (wakes === seen) await continueAsNew<typeof moduleWorkflow>({ ...input, resumed: isCrowded && !isBack ? null : latest });

@@ -204,13 +204,14 @@ function inFlight(facts: Facts, next: Next, request: RequestFacts | null, situat
   if (request === null) return { next, situation, reason, since, needsPerson: false };
   const { trouble } = request;
   if (trouble !== null) {
-    const needsPerson = request.isSuspect || hasLasted(trouble.since, facts.now, times.stuckAfter);
+    const lasting: Situation = hasLasted(trouble.since, facts.now, times.stuckAfter) ? 'stuck' : 'waiting';
+    const found: Situation = request.isSuspect ? 'suspect' : lasting;
     return {
       next,
-      situation: request.isSuspect ? 'suspect' : needsPerson ? 'stuck' : 'waiting',
+      situation: found,
       reason: `attempt ${request.attempt}: ${trouble.reason}`,
       since: trouble.since,
-      needsPerson,
+      needsPerson: found !== 'waiting',
     };
   }
   if (request.state === 'taken') {

@@ -62,8 +62,8 @@ export function temporalLink(
       return await connection.withDeadline(Date.now() + timeoutMs, run);
     } catch (error) {
       if (error instanceof UsageError || error instanceof ActivityNotFoundError || error instanceof WorkflowUpdateFailedError) throw error;
-      const reason = error instanceof Error ? (error.cause instanceof Error ? error.cause.message : error.message) : String(error);
-      throw new EnvironmentError(`Temporal did not ${what}: ${reason}`, { cause: error });
+      const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error;
+      throw new EnvironmentError(`Temporal did not ${what}: ${cause instanceof Error ? cause.message : String(cause)}`, { cause: error });
     }
   }
 

@@ -48,9 +48,12 @@ export class World {
     const found = this.facts.requests.find((one) => one.id === id);
     if (found === undefined) return;
     const requests = this.facts.requests.filter((one) => one.id !== id);
-    if (found.commit !== this.facts.source.head?.commit) return this.change({ requests });
-    if (found.kind === 'inspect')
-      return this.change({ requests, inspection: inspection({ commit: found.commit }), closure: `closure-${found.commit[0]}` });
+    this.change({ requests });
+    if (found.commit !== this.facts.source.head?.commit) return;
+    if (found.kind === 'inspect') {
+      this.change({ inspection: inspection({ commit: found.commit }), closure: `closure-${found.commit[0]}` });
+      return;
+    }
     const headBuild = build({
       id: `build-${found.commit[0]}`,
       commit: found.commit,
@@ -58,7 +61,7 @@ export class World {
       verdict,
       reason: verdict === 'failed' ? 'exit status 1' : null,
     });
-    this.change({ requests, headBuild, again: null, ...(verdict === 'fit' ? { effective: headBuild } : {}) });
+    this.change({ headBuild, again: null, ...(verdict === 'fit' ? { effective: headBuild } : {}) });
   }
 
   apply(node: string): void {
