@@ -1,0 +1,13 @@
+/**
+ * The broker: topology, connections that come back by themselves, confirmed publishing, consumers that outlive a
+ * connection, signing and sealing. Nothing is reported as sent that the broker did not confirm, and nothing is
+ * acknowledged on a channel other than its own.
+ */
+export { ensureBuilderAccount, ensureNodeAccount, findManagement, type Management, removeAccount } from './accounts';
+export { canonicalDigest } from './canonical';
+export { UnroutableError, VerificationError } from './errors';
+export { openLink } from './link';
+export { keptMeshKey, keptSigningKey, openWithMeshKey, sealWithMeshKey } from './sealing';
+export { generateKeyPair, type KeyPair, publicKeyOf, sign, verify } from './signing';
+export { declareNode, declareTopology, EXCHANGES, nodeExchange, nodeQueue, QUEUES, removeNode, ROUTES } from './topology';
+export type { Consumer, Delivery, Link, LinkOptions, PublishOptions } from './types';
