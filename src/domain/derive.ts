@@ -37,4 +37,154 @@ export type Derived =
   | { readonly kind: 'notWorkedOut'; readonly reason: string; readonly modules: readonly string[] };
 
 /** @param digest sha256 of the canonical JSON (RFC 8785) of a value. */
-export declare function deriveDeclaration(input: DeriveInput, digest: (value: unknown) => string): Derived;
+export function deriveDeclaration(input: DeriveInput, digest: (value: unknown) => string): Derived {
+  const { node, version } = input;
+  const ordered = inOrder(input.modules);
+  if (node.reads !== null && !node.reads.versions.includes(version)) {
+    const reason = `${node.name}'s host reads declarations of version ${node.reads.versions.join(', ') || 'none'} and not ${version}: update the host`;
+    return { kind: 'notWorkedOut', reason, modules: ordered.map((from) => from.module) };
+  }
+  const resources: DeclaredResource[] = [];
+  for (const from of ordered) {
+    for (const written of from.manifest.resources) {
+      try {
+        resources.push(declared(from, written, input));
+      } catch (error) {
+        if (error instanceof Missing) return { kind: 'notWorkedOut', reason: error.message, modules: [from.module] };
+        throw error;
+      }
+    }
+  }
+  const clash = findClash(resources);
+  if (clash !== null) return clash;
+  const modules = Object.fromEntries(
+    ordered.map(({ module }) => {
+      const own = resources.filter((resource) => resource.module === module);
+      return [module, { digest: digest(own), resources: own.length }];
+    }),
+  );
+  return { kind: 'derived', digest: digest(resources), resources, modules };
+}
+
+/** Something that the declaration needs and the facts do not hold; it never leaves this file. */
+class Missing extends Error {}
+
+/** What others require comes before them, else by name; a circle of requirements is broken at its first name. */
+function inOrder(modules: readonly DerivedFrom[]): DerivedFrom[] {
+  const waiting = [...modules].sort((a, b) => (a.module < b.module ? -1 : 1));
+  const ordered: DerivedFrom[] = [];
+  while (waiting.length > 0) {
+    const free = waiting.findIndex((one) => !waiting.some((other) => other !== one && requires(one, other)));
+    ordered.push(...waiting.splice(Math.max(free, 0), 1));
+  }
+  return ordered;
+}
+
+function requires(one: DerivedFrom, other: DerivedFrom): boolean {
+  return one.manifest.requires.some(
+    (need) => 'presence' in need && (need.presence === other.module || other.manifest.provides.some((given) => 'presence' in given && given.presence === need.presence)),
+  );
+}
+
+function declared(from: DerivedFrom, written: ManifestResource, input: DeriveInput): DeclaredResource {
+  const { module } = from;
+  const resource = filled(from, written, input);
+  const shapes = input.node.reads?.shapes;
+  if (shapes !== undefined && !shapes.includes(resource.shape)) {
+    throw new Missing(`${module}: ${resource.id} is a ${resource.shape}, which ${input.node.name}'s host cannot read: update the host`);
+  }
+  return resource;
+}
+
+function filled(from: DerivedFrom, written: ManifestResource, input: DeriveInput): DeclaredResource {
+  const { module } = from;
+  const about = nameOf(written);
+  const fill = (text: string): string => substitute(text, input, `${module}: ${about}`);
+  const all = (texts: readonly string[]): string[] => texts.map(fill);
+  const artifact = (name: string): ArtifactRef => {
+    const found = Object.hasOwn(from.artifacts, name) ? from.artifacts[name] : undefined;
+    if (found === undefined) throw new Missing(`${module}: ${about} needs the artifact ${name}, which the build of ${from.commit} did not make`);
+    return found;
+  };
+  if ('file' in written) {
+    const { mode, content, from: source } = written.file;
+    const path = target(fill(written.file.path), `${module}: ${about}`);
+    const spec = { path, mode, ...(content === undefined ? {} : { content: fill(content) }), ...(source === undefined ? {} : { artifact: artifact(source) }) };
+    return { module, id: `file/${path.slice(1)}`, shape: 'file', spec };
+  }
+  if ('directory' in written) {
+    const path = target(fill(written.directory.path), `${module}: ${about}`);
+    return { module, id: `directory/${path.slice(1)}`, shape: 'directory', spec: { path, mode: written.directory.mode } };
+  }
+  if ('archive' in written) {
+    const path = target(fill(written.archive.path), `${module}: ${about}`);
+    return { module, id: `archive/${path.slice(1)}`, shape: 'archive', spec: { path, artifact: artifact(written.archive.from) } };
+  }
+  if ('action' in written) {
+    const { name, run, unless, timeout } = written.action;
+    return { module, id: `action/${name}`, shape: 'action', spec: { name, run: all(run), unless: all(unless), timeout } };
+  }
+  const { name, run, env, directory, ready, stopWithin } = written.service;
+  const spec = {
+    name,
+    run: all(run),
+    env: Object.fromEntries(Object.entries(env).map(([key, value]) => [key, fill(value)])),
+    ...(directory === undefined ? {} : { directory: fill(directory) }),
+    ...(ready === undefined ? {} : { ready: readiness(ready, fill) }),
+    stopWithin,
+  };
+  return { module, id: `service/${name}`, shape: 'service', spec };
+}
+
+type Ready = NonNullable<Extract<ManifestResource, { service: unknown }>['service']['ready']>;
+
+function readiness({ http, tcp, exec, within }: Ready, fill: (text: string) => string): { http?: string; tcp?: string; exec?: string[]; within: number } {
+  return { ...(http === undefined ? {} : { http: fill(http) }), ...(tcp === undefined ? {} : { tcp: fill(tcp) }), ...(exec === undefined ? {} : { exec: exec.map(fill) }), within };
+}
+
+/** The words by which a reader finds the resource in its manifest. */
+function nameOf(written: ManifestResource): string {
+  if ('file' in written) return `file ${written.file.path}`;
+  if ('directory' in written) return `directory ${written.directory.path}`;
+  if ('archive' in written) return `archive ${written.archive.path}`;
+  if ('service' in written) return `service ${written.service.name}`;
+  return `action ${written.action.name}`;
+}
+
+/**
+ * Fills in what the mesh knows. `${root}` and the literal `$${` stay for the host, which reads both last; a value
+ * that holds `${` itself is made literal, so that no fact can name another.
+ */
+function substitute(text: string, { node }: DeriveInput, about: string): string {
+  return text.replace(/\$\$\{|\$\{([^}\n]*)\}/g, (whole, name: string | undefined) => {
+    if (name === undefined || name === 'root') return whole;
+    if (name === 'node.name') return node.name;
+    const key = name.startsWith('facts.') ? name.slice('facts.'.length) : null;
+    if (key === null) throw new Missing(`${about} refers to \${${name}}, which is no reference`);
+    const value = Object.hasOwn(node.facts, key) ? node.facts[key] : undefined;
+    if (value === undefined) throw new Missing(`${about} needs the fact ${key}, which ${node.name} does not have: set it with --set ${key}=VALUE`);
+    return value.replaceAll('${', () => '$${');
+  });
+}
+
+/** One spelling for one target, so that the same one twice is seen. */
+function target(path: string, about: string): string {
+  const parts = path.split('/').filter((part) => part !== '' && part !== '.');
+  if (parts.length === 0 || parts.includes('..')) throw new Missing(`${about} has the target ${path}, which is no path under the root of a node`);
+  return `/${parts.join('/')}`;
+}
+
+/** Two resources on one target would undo one another for ever. */
+function findClash(resources: readonly DeclaredResource[]): Extract<Derived, { kind: 'notWorkedOut' }> | null {
+  const seen = new Map<string, DeclaredResource>();
+  for (const resource of resources) {
+    const key = 'path' in resource.spec ? `path ${resource.spec.path}` : resource.shape === 'service' ? `service ${resource.spec.name}` : `${resource.module} ${resource.id}`;
+    const before = seen.get(key);
+    if (before !== undefined) {
+      const modules = [...new Set([before.module, resource.module])];
+      return { kind: 'notWorkedOut', reason: `${modules.join(' and ')} both place ${key} (${before.id} and ${resource.id}): unassign one of them`, modules };
+    }
+    seen.set(key, resource);
+  }
+  return null;
+}
