@@ -12,5 +12,7 @@ export async function readMarker(db: Db): Promise<DemoMarker | null> {
 }
 
 export async function writeMarker(db: Db, marker: DemoMarker): Promise<void> {
-  await db.query("insert into setting (key, value) values ('demo', $1) on conflict (key) do update set value = excluded.value", [JSON.stringify(marker)]);
+  await db.query("insert into setting (key, value) values ('demo', $1) on conflict (key) do update set value = excluded.value", [
+    JSON.stringify(marker),
+  ]);
 }

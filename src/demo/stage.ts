@@ -24,10 +24,12 @@ export interface Stage {
 
 const LOOK_EVERY_MS = 200;
 
-export function stage(progress: Progress, paint: { bold(text: string): string; dim(text: string): string }): Stage {
+/** @param goOn throws once the play is to end: nothing is done or waited for after that. */
+export function stage(progress: Progress, paint: { bold(text: string): string; dim(text: string): string }, goOn: () => void): Stage {
   let scenes = 0;
   return {
     scene(title) {
+      goOn();
       scenes += 1;
       progress.line(`\n${paint.bold(`${scenes} · ${title}`)}`);
     },
@@ -37,6 +39,7 @@ export function stage(progress: Progress, paint: { bold(text: string): string; d
       progress.step('', async (say) => {
         const deadline = Date.now() + withinMs;
         for (;;) {
+          goOn();
           const seen = await looked(look);
           if (seen.isSo) return say(expected);
           say(`${expected}: ${seen.says}`);
@@ -52,6 +55,7 @@ async function looked(look: () => Promise<Seen>): Promise<Seen> {
   try {
     return await look();
   } catch (error) {
+    if (error instanceof DemoFailure) throw error;
     return { isSo: false, says: error instanceof Error ? error.message : String(error) };
   }
 }

@@ -67,6 +67,8 @@ export async function localMesh(options: MeshOptions): Promise<LocalMesh> {
   keptMeshKey(places.home);
   keptSigningKey(places.home);
   const apiUrl = `http://127.0.0.1:${options.apiPort}`;
+  let isStopping = false;
+  const isOver = (): boolean => isStopping;
   const inherited = { ...inheritedEnvironment(), ...environment };
 
   const spec = (name: string, worker: string, args: string[], env: Record<string, string>): ProcessSpec => ({
@@ -91,6 +93,7 @@ export async function localMesh(options: MeshOptions): Promise<LocalMesh> {
       ...(addresses.temporalUiUrl === null ? {} : { TEMPORAL_UI_URL: addresses.temporalUiUrl }),
     }),
     say,
+    isOver,
   );
   const builder = supervise(
     spec('builder', 'builder', [], {
@@ -100,6 +103,7 @@ export async function localMesh(options: MeshOptions): Promise<LocalMesh> {
       TALLY_BUILDER_HOME: places.builder,
     }),
     say,
+    isOver,
   );
   const hosts = new Map<string, Supervised>();
 
@@ -114,11 +118,12 @@ export async function localMesh(options: MeshOptions): Promise<LocalMesh> {
       const own = join(places.nodes, node);
       mkdirSync(join(own, 'root'), { recursive: true });
       const args = ['--credentials', join(places.home, 'nodes', `${node}.json`), '--root', join(own, 'root'), '--state', join(own, 'state')];
-      const host = supervise(spec(`host-${node}`, 'host', args, {}), say);
+      const host = supervise(spec(`host-${node}`, 'host', args, {}), say, isOver);
       hosts.set(node, host);
       return host;
     },
     async stop(signal) {
+      isStopping = true;
       await Promise.all([...hosts.values()].map((host) => host.stop(signal)));
       await builder.stop(signal);
       await control.stop(signal);
@@ -144,7 +149,10 @@ export async function untilAnswering(mesh: LocalMesh, withinMs = 60_000): Promis
     } catch {
       // It is not there yet.
     }
-    if (Date.now() > deadline) throw new EnvironmentError(`the control plane does not answer at ${mesh.apiUrl} after ${withinMs / 1_000} s: see ${join(mesh.places.processes, 'control.log')}`);
+    if (Date.now() > deadline)
+      throw new EnvironmentError(
+        `the control plane does not answer at ${mesh.apiUrl} after ${withinMs / 1_000} s: see ${join(mesh.places.processes, 'control.log')}`,
+      );
     await pause(100);
   }
 }
@@ -180,6 +188,7 @@ async function builderUrl(addresses: ServerAddresses): Promise<string> {
 
 /** What the processes may see of ours: where programs and temporary files are, and what sets Tally's times. */
 function inheritedEnvironment(): Record<string, string> {
-  const names = /^(PATH|HOME|USER|LOGNAME|LANG|LC_.*|TZ|TMPDIR|TALLY_TIMES_.*|TALLY_BUILDER_.*|TALLY_QUORUM|GO.*|npm_config_.*|.*_proxy|.*_PROXY|SSL_CERT_.*|NODE_EXTRA_CA_CERTS|PIP_.*)$/;
+  const names =
+    /^(PATH|HOME|USER|LOGNAME|LANG|LC_.*|TZ|TMPDIR|TALLY_TIMES_.*|TALLY_BUILDER_.*|TALLY_QUORUM|GO.*|npm_config_.*|.*_proxy|.*_PROXY|SSL_CERT_.*|NODE_EXTRA_CA_CERTS|PIP_.*)$/;
   return Object.fromEntries(Object.entries(process.env).filter((entry): entry is [string, string] => entry[1] !== undefined && names.test(entry[0])));
 }

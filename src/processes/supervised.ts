@@ -24,8 +24,11 @@ export interface Supervised {
   crash(): void;
 }
 
-/** @param say is told of every end that nobody asked for, in one line. */
-export function supervise(spec: ProcessSpec, say: (line: string) => void): Supervised {
+/**
+ * @param say is told of every end that nobody asked for, in one line.
+ * @param isOver once true, nothing is started any more: whoever stops everything is not overtaken by a late start.
+ */
+export function supervise(spec: ProcessSpec, say: (line: string) => void, isOver: () => boolean = () => false): Supervised {
   let isWanted = false;
   let child: ChildProcess | null = null;
   let timer: NodeJS.Timeout | null = null;
@@ -69,10 +72,11 @@ export function supervise(spec: ProcessSpec, say: (line: string) => void): Super
     name: spec.name,
     pid: () => child?.pid ?? null,
     async start() {
-      if (isWanted) return;
-      await stopLeftover();
+      if (isWanted || isOver()) return;
       isWanted = true;
       pauseMs = FIRST_PAUSE_MS;
+      await stopLeftover();
+      if (!isWanted || isOver()) return;
       run();
       if (child?.pid === undefined) throw new EnvironmentError(`cannot run ${spec.command} for ${spec.name}: see ${spec.home}/${spec.name}.log`);
     },

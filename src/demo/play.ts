@@ -1,0 +1,231 @@
+/**
+ * The demo: commits become running software on three machines, through nothing but git, the CLI and the API. Each scene
+ * says what it does, shows the result line, and checks what it claims by asking the machines themselves.
+ */
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import type { LocalMesh } from '../processes';
+import { packageRoot } from '../servers/places';
+import { Ports } from '../servers/ports';
+import { CHANGES, type Change, MODULES, NODES, SERVICES } from './examples';
+import { answerOf, isDelivered, type Mesh, resultLine } from './looks';
+import { type DemoRepository, demoRepository } from './repositories';
+import { DemoFailure, type Seen, type Stage } from './stage';
+import { meshOf, type Tally, tallyCommand } from './tally';
+
+/** The first delivery builds every module from empty caches. */
+const FIRST_MS = 150_000;
+const DELIVERY_MS = 60_000;
+/** An answer may be asked for before a service has been started again. */
+const ANSWER_MS = 15_000;
+
+interface Play {
+  readonly local: LocalMesh;
+  readonly tally: Tally;
+  readonly mesh: Mesh;
+  readonly stage: Stage;
+  readonly repository: (module: string) => DemoRepository;
+  readonly port: (node: string, module: string) => number;
+}
+
+/** @param onNodes is told the nodes as soon as they exist, so that the next start runs their hosts. */
+export async function playDemo(local: LocalMesh, stage: Stage, onNodes: (names: readonly string[]) => Promise<void>): Promise<void> {
+  const play = await setUp(local, stage);
+  await onNodes(NODES);
+  await firstDelivery(play);
+  await newCommit(play);
+  await failingCommit(play);
+  await mendingCommit(play);
+  await nodeOff(play);
+  await builderKilled(play);
+}
+
+/** Also after an interrupted play: what is there already is used as it is. */
+async function setUp(local: LocalMesh, stage: Stage): Promise<Play> {
+  const { demo, home } = local.places;
+  const tally = tallyCommand(home);
+  const mesh = meshOf(home);
+  stage.scene('Four modules, three machines');
+  const repositories = new Map<string, DemoRepository>();
+  for (const module of MODULES) repositories.set(module, await demoRepository(demo, join(packageRoot(), 'examples', module), module));
+  stage.did(`a git repository each of ${MODULES.join(', ')} in ${demo}`);
+
+  const ports = new Ports(demo);
+  const port = (node: string, module: string): number => ports.last(`${node}-${module}`) ?? 0;
+  const { nodes, modules } = await mesh.status();
+  for (const module of MODULES) {
+    if (!modules.some((row) => row.module === module)) await tally('module', 'add', module, repositories.get(module)?.address ?? '');
+  }
+  for (const node of NODES) {
+    if (!nodes.some((row) => row.node === node)) {
+      const facts: string[] = [];
+      for (const { module } of SERVICES) facts.push('--set', `${module}.port=${await ports.free(`${node}-${module}`)}`);
+      await tally('node', 'add', node, ...facts);
+    }
+    await local.host(node).start();
+  }
+  stage.did(`tally module add … · tally node add ${NODES.join(', ')}, each with the ports of its services · three hosts run`);
+  for (const module of MODULES) {
+    for (const node of NODES) await tally('assign', module, node);
+  }
+  stage.did(`tally assign, every module to every node`);
+  return {
+    local,
+    tally,
+    mesh,
+    stage,
+    port,
+    repository: (module) => {
+      const found = repositories.get(module);
+      if (found === undefined) throw new Error(`there is no example ${module}`);
+      return found;
+    },
+  };
+}
+
+async function firstDelivery(play: Play): Promise<void> {
+  const { stage, mesh } = play;
+  stage.scene('The first delivery of all');
+  const heads = new Map<string, string>();
+  for (const module of MODULES) heads.set(module, await play.repository(module).head());
+  for (const module of MODULES) {
+    await stage.check(`${module} is in step on ${NODES.length} nodes`, FIRST_MS, () => isDelivered(mesh, module, heads.get(module) ?? ''));
+  }
+  for (const module of MODULES) stage.result(await resultLine(mesh, module));
+  for (const { module, path, first } of SERVICES) await checkAnswers(play, NODES, module, path, first);
+  for (const node of NODES) {
+    const page = join(play.local.places.nodes, node, 'root', 'opt', 'site', 'index.html');
+    await stage.check(`the site lies on ${node}`, ANSWER_MS, async () => ({ isSo: existsSync(page), says: `${page} is not there` }));
+  }
+}
+
+async function newCommit(play: Play): Promise<void> {
+  const { stage } = play;
+  stage.scene('A new commit to meshboard');
+  const { module, path, before } = CHANGES.first;
+  for (const node of NODES) stage.did(`${node} answers ${JSON.stringify(excerpt(await answerOf(play.port(node, module), path), before))}`);
+  const commit = await push(play, CHANGES.first);
+  await stage.check(`${commit.slice(0, 7)} is in step on ${NODES.length} nodes`, DELIVERY_MS, () => isDelivered(play.mesh, module, commit));
+  stage.result(await resultLine(play.mesh, module));
+  await checkAnswers(play, NODES, module, path, CHANGES.first.after);
+}
+
+async function failingCommit(play: Play): Promise<void> {
+  const { stage, mesh } = play;
+  stage.scene('A commit whose test fails');
+  const { module } = CHANGES.broken;
+  const declared = await declaredOn(mesh, module);
+  const commit = await push(play, CHANGES.broken);
+  await stage.check(`${commit.slice(0, 7)} is judged, and failed`, DELIVERY_MS, async () => {
+    const { row } = await mesh.module(module);
+    return { isSo: row.head === commit && row.verdict === 'failed' && row.situation === 'failed', says: row.line };
+  });
+  stage.result(await resultLine(mesh, module));
+  await stage.check('nothing of it was declared', ANSWER_MS, async () => {
+    const now = await declaredOn(mesh, module);
+    return { isSo: now === declared, says: `declared are ${now}, before ${declared}` };
+  });
+  await checkAnswers(play, NODES, module, CHANGES.broken.path, CHANGES.broken.before);
+}
+
+async function mendingCommit(play: Play): Promise<void> {
+  const { stage, mesh } = play;
+  stage.scene('The commit that mends it');
+  const { module, path, after } = CHANGES.mended;
+  const commit = await push(play, CHANGES.mended);
+  await stage.check(`${commit.slice(0, 7)} is in step on ${NODES.length} nodes`, DELIVERY_MS, () => isDelivered(mesh, module, commit));
+  stage.result(await resultLine(mesh, module));
+  await checkAnswers(play, NODES, module, path, after);
+}
+
+async function nodeOff(play: Play): Promise<void> {
+  const { stage, mesh, local } = play;
+  stage.scene('A node that is off, and wakes');
+  const off = 'gamma';
+  const { module, path, before, after } = CHANGES.whileOff;
+  await local.host(off).stop();
+  stage.did(`the host of ${off} is stopped`);
+  const commit = await push(play, CHANGES.whileOff);
+  const others = NODES.filter((node) => node !== off);
+  await checkAnswers(play, others, module, path, after);
+  await stage.check(`${module} is outstanding on ${off}, with since`, DELIVERY_MS, async () => {
+    const { row, placements } = await mesh.module(module);
+    const there = placements.find(({ node }) => node === off);
+    const isSo =
+      row.head === commit &&
+      row.counts.outstanding === 1 &&
+      there?.isApplied === false &&
+      there.outstandingSince !== null &&
+      row.line.includes(`${off} away since`);
+    return { isSo, says: row.line };
+  });
+  stage.result(await resultLine(mesh, module));
+  await checkAnswers(play, [off], module, path, before);
+  await local.host(off).start();
+  stage.did(`the host of ${off} runs again`);
+  await stage.check(`${off} catches up`, DELIVERY_MS, () => isDelivered(mesh, module, commit));
+  stage.result(await resultLine(mesh, module));
+  await checkAnswers(play, [off], module, path, after);
+}
+
+async function builderKilled(play: Play): Promise<void> {
+  const { stage, mesh, local } = play;
+  stage.scene('The builder is killed in the middle of a build');
+  const { module, path, after } = CHANGES.whileLost;
+  const commit = await push(play, CHANGES.whileLost);
+  await stage.check('the builder has taken the build', DELIVERY_MS, async () => {
+    const { builds, row } = await mesh.module(module);
+    return { isSo: builds.some((build) => build.commit === commit && build.state === 'taken'), says: row.line };
+  });
+  await local.builder.stop('SIGKILL');
+  stage.did('kill -9 of the builder');
+  const watched = watchVerdict(mesh, module, commit);
+  await stage.check('outstanding, with the reason and since', DELIVERY_MS, async () => {
+    const { row } = await mesh.module(module);
+    return { isSo: row.verdict === 'outstanding' && row.line.includes('outstanding since'), says: row.line };
+  });
+  stage.result(await resultLine(mesh, module));
+  await local.builder.start();
+  stage.did('a builder runs again');
+  await stage.check('fit, and in step on all nodes', DELIVERY_MS, () => watched(isDelivered(mesh, module, commit)));
+  stage.result(await resultLine(mesh, module));
+  await checkAnswers(play, NODES, module, path, after);
+}
+
+/** A look that also holds that the build of this commit was never failed. */
+function watchVerdict(mesh: Mesh, module: string, commit: string): (look: Promise<Seen>) => Promise<Seen> {
+  return async (look) => {
+    const { builds } = await mesh.module(module);
+    const failed = builds.find((build) => build.commit === commit && build.verdict === 'failed');
+    if (failed !== undefined)
+      throw new DemoFailure(`expected: a lost builder is never a verdict\nseen: ${failed.build} failed: ${failed.reason ?? ''}`);
+    return look;
+  };
+}
+
+/** Commits and pushes, and tells Tally as a hook of the repository would; without that it would be found by reading. */
+async function push(play: Play, change: Change): Promise<string> {
+  const commit = await play.repository(change.module).change(change.message, change.file, change.find, change.put);
+  play.stage.did(`git commit -m "${change.message}" · git push (${commit.slice(0, 7)})`);
+  await play.tally('nudge', change.module);
+  return commit;
+}
+
+async function checkAnswers(play: Play, nodes: readonly string[], module: string, path: string, expected: string): Promise<void> {
+  for (const node of nodes) {
+    await play.stage.check(`${module} on ${node} answers ${JSON.stringify(expected)}`, ANSWER_MS, async () => {
+      const answer = await answerOf(play.port(node, module), path);
+      return { isSo: answer.includes(expected), says: answer.slice(0, 200) };
+    });
+  }
+}
+
+async function declaredOn(mesh: Mesh, module: string): Promise<string> {
+  const { placements } = await mesh.module(module);
+  return placements.map(({ node, declared }) => `${node}=${declared?.commit.slice(0, 7) ?? 'nothing'}`).join(' ');
+}
+
+/** The part of an answer that a scene is about, else its beginning. */
+function excerpt(answer: string, part: string): string {
+  return answer.includes(part) ? part : answer.slice(0, 80);
+}
