@@ -115,9 +115,13 @@ async function call(management: Management, method: string, path: string, body?:
     await response.arrayBuffer();
   } catch (error) {
     const cause = error instanceof Error && error.cause !== undefined ? error.cause : error;
-    throw new EnvironmentError(`the broker's management API at ${management.url} does not answer (${reasonOf(cause)}): start it, or set AMQP_MANAGEMENT_URL`, { cause: error });
+    throw new EnvironmentError(
+      `the broker's management API at ${management.url} does not answer (${reasonOf(cause)}): start it, or set AMQP_MANAGEMENT_URL`,
+      { cause: error },
+    );
   }
   if (response.ok || alsoFine.includes(response.status)) return;
-  if (response.status === 401) throw new UsageError(`the broker's management API at ${management.url} refuses this user: set AMQP_MANAGEMENT_URL with one tagged administrator`);
+  if (response.status === 401)
+    throw new UsageError(`the broker's management API at ${management.url} refuses this user: set AMQP_MANAGEMENT_URL with one tagged administrator`);
   throw new EnvironmentError(`the broker's management API at ${management.url} answered ${method} ${path} with ${response.status}`);
 }

@@ -110,7 +110,9 @@ export function keepConnected(options: KeeperOptions): Keeper {
           reject(new EnvironmentError(`the broker at ${hostOf(options.url)} cannot be reached: ${why}`));
         };
         const onEnd = (): void => fail('the link was closed');
-        const timer = Number.isFinite(deadlineMs) ? setTimeout(() => fail(reason ?? 'no answer in time'), Math.max(0, deadlineMs - Date.now())) : undefined;
+        const timer = Number.isFinite(deadlineMs)
+          ? setTimeout(() => fail(reason ?? 'no answer in time'), Math.max(0, deadlineMs - Date.now()))
+          : undefined;
         ended.signal.addEventListener('abort', onEnd);
         waiting.add(wake);
         if (ended.signal.aborted) onEnd();
@@ -136,7 +138,8 @@ export function hostOf(url: string): string {
 
 function withHeartbeat(text: string): string {
   const url = URL.canParse(text) ? new URL(text) : null;
-  if (url === null || !/^amqps?:$/.test(url.protocol)) throw new UsageError('the broker\'s address is not a URL like amqp://user:password@host:5672/vhost: correct AMQP_URL');
+  if (url === null || !/^amqps?:$/.test(url.protocol))
+    throw new UsageError("the broker's address is not a URL like amqp://user:password@host:5672/vhost: correct AMQP_URL");
   if (!url.searchParams.has('heartbeat')) url.searchParams.set('heartbeat', String(HEARTBEAT_S));
   return url.href;
 }

@@ -9,5 +9,5 @@ export { UnroutableError, VerificationError } from './errors';
 export { openLink } from './link';
 export { keptMeshKey, keptSigningKey, openWithMeshKey, sealWithMeshKey } from './sealing';
 export { generateKeyPair, type KeyPair, publicKeyOf, sign, verify } from './signing';
-export { declareNode, declareTopology, EXCHANGES, nodeExchange, nodeQueue, QUEUES, removeNode, ROUTES } from './topology';
+export { declareNode, declareTopology, EXCHANGES, nodeExchange, nodeQueue, QUEUES, ROUTES, removeNode } from './topology';
 export type { Consumer, Delivery, Link, LinkOptions, PublishOptions } from './types';

@@ -30,7 +30,9 @@ export function createRequester(keeper: Keeper, userId: string): Requester {
       for (const settle of [...waiting.values()]) settle(null);
     });
     opened.on('return', (message) => waiting.get(String(message.properties.correlationId))?.(null));
-    await opened.consume(REPLY_TO, (message) => message && waiting.get(String(message.properties.correlationId))?.(parsed(message.content)), { noAck: true });
+    await opened.consume(REPLY_TO, (message) => message && waiting.get(String(message.properties.correlationId))?.(parsed(message.content)), {
+      noAck: true,
+    });
     channel = opened;
     return opened;
   }
@@ -51,7 +53,14 @@ export function createRequester(keeper: Keeper, userId: string): Requester {
         waiting.set(correlationId, settle);
         try {
           const expiration = String(timeoutMs);
-          ready.publish(exchange, routingKey, Buffer.from(JSON.stringify(body)), { correlationId, replyTo: REPLY_TO, userId, mandatory: true, expiration, contentType: 'application/json' });
+          ready.publish(exchange, routingKey, Buffer.from(JSON.stringify(body)), {
+            correlationId,
+            replyTo: REPLY_TO,
+            userId,
+            mandatory: true,
+            expiration,
+            contentType: 'application/json',
+          });
         } catch {
           settle(null);
         }

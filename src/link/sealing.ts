@@ -20,9 +20,12 @@ export function sealWithMeshKey(meshKey: Buffer, text: string, about: string): s
 /** @throws UsageError when this is not the key that sealed it, or it was sealed about something else. */
 export function openWithMeshKey(meshKey: Buffer, sealed: string, about: string): string {
   const [version, iv, tag, text] = sealed.split('.');
-  if (version !== 'v1' || iv === undefined || tag === undefined || text === undefined) throw new UsageError(`what is stored sealed of ${about} is not in the form v1`);
+  if (version !== 'v1' || iv === undefined || tag === undefined || text === undefined)
+    throw new UsageError(`what is stored sealed of ${about} is not in the form v1`);
   try {
-    const decipher = createDecipheriv(CIPHER, meshKey, Buffer.from(iv, 'base64url'), { authTagLength: 16 }).setAAD(Buffer.from(about)).setAuthTag(Buffer.from(tag, 'base64url'));
+    const decipher = createDecipheriv(CIPHER, meshKey, Buffer.from(iv, 'base64url'), { authTagLength: 16 })
+      .setAAD(Buffer.from(about))
+      .setAuthTag(Buffer.from(tag, 'base64url'));
     return Buffer.concat([decipher.update(Buffer.from(text, 'base64url')), decipher.final()]).toString('utf8');
   } catch (error) {
     throw new UsageError(`this mesh.key does not open what is stored sealed of ${about}: put the mesh's own key file back`, { cause: error });
@@ -31,8 +34,12 @@ export function openWithMeshKey(meshKey: Buffer, sealed: string, about: string):
 
 /** `mesh.key` of the state directory; made where there is none. */
 export function keptMeshKey(home: string): Buffer {
-  const key = Buffer.from(kept(path.join(home, 'mesh.key'), () => randomBytes(KEY_BYTES).toString('base64')), 'base64');
-  if (key.length !== KEY_BYTES) throw new UsageError(`${path.join(home, 'mesh.key')} does not hold ${KEY_BYTES} bytes in base64: put the mesh's own key file back`);
+  const key = Buffer.from(
+    kept(path.join(home, 'mesh.key'), () => randomBytes(KEY_BYTES).toString('base64')),
+    'base64',
+  );
+  if (key.length !== KEY_BYTES)
+    throw new UsageError(`${path.join(home, 'mesh.key')} does not hold ${KEY_BYTES} bytes in base64: put the mesh's own key file back`);
   return key;
 }
 

@@ -1,5 +1,13 @@
 /** Signed messages in the form of DSSE, by ed25519. Public keys are base64 of their SPKI form; private keys are PEM. */
-import { createHash, createPrivateKey, createPublicKey, generateKeyPairSync, type KeyObject, sign as signBytes, verify as verifyBytes } from 'node:crypto';
+import {
+  createHash,
+  createPrivateKey,
+  createPublicKey,
+  generateKeyPairSync,
+  type KeyObject,
+  sign as signBytes,
+  verify as verifyBytes,
+} from 'node:crypto';
 import type { Envelope } from '../schema/messages';
 import { VerificationError } from './errors';
 
@@ -35,7 +43,9 @@ export function verify(envelope: Envelope, publicKeys: readonly string[], expect
   const isSigned = envelope.signatures.some(({ sig }) => keys.some((key) => verifyBytes(null, bytes, key, Buffer.from(sig, 'base64'))));
   if (!isSigned) {
     const given = envelope.signatures.map(({ keyid }) => keyid.slice(0, 12)).join(', ');
-    throw new VerificationError(`none of its signatures (${given}) is by ${publicKeys.map((key) => keyIdOf(key).slice(0, 12)).join(' or ') || 'a key known here'}`);
+    throw new VerificationError(
+      `none of its signatures (${given}) is by ${publicKeys.map((key) => keyIdOf(key).slice(0, 12)).join(' or ') || 'a key known here'}`,
+    );
   }
   try {
     return JSON.parse(body.toString('utf8'));

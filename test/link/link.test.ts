@@ -1,7 +1,25 @@
 import { type AddressInfo, createConnection, createServer, type Socket } from 'node:net';
 import { type ChannelModel, connect } from 'amqplib';
 import { EnvironmentError, UsageError } from '../../src/domain/errors';
-import { type Delivery, declareNode, declareTopology, EXCHANGES, ensureBuilderAccount, ensureNodeAccount, findManagement, type Link, type Management, nodeExchange, nodeQueue, openLink, QUEUES, removeAccount, removeNode, ROUTES, UnroutableError } from '../../src/link';
+import {
+  type Delivery,
+  declareNode,
+  declareTopology,
+  EXCHANGES,
+  ensureBuilderAccount,
+  ensureNodeAccount,
+  findManagement,
+  type Link,
+  type Management,
+  nodeExchange,
+  nodeQueue,
+  openLink,
+  QUEUES,
+  ROUTES,
+  removeAccount,
+  removeNode,
+  UnroutableError,
+} from '../../src/link';
 import { eventually } from '../support/eventually';
 import { type FreshVhost, freshVhost } from '../support/servers';
 
@@ -25,18 +43,28 @@ function as(account: { user: string; password: string }): string {
 }
 
 async function ask(method: string, path: string): Promise<unknown> {
-  const response = await fetch(`${management.url}${path}`, { method, headers: { authorization: management.authorization }, signal: AbortSignal.timeout(10_000) });
+  const response = await fetch(`${management.url}${path}`, {
+    method,
+    headers: { authorization: management.authorization },
+    signal: AbortSignal.timeout(10_000),
+  });
   return method === 'GET' ? await response.json() : null;
 }
 
 /** Closes the broker's side of the connections of that name, as an operator would. */
 async function cutConnections(name: string): Promise<void> {
-  await eventually(async () => {
-    const all = (await ask('GET', `/api/vhosts/${encodeURIComponent(vhost.vhost)}/connections`)) as Array<{ name: string; user_provided_name?: string }>;
-    const ours = all.filter((one) => one.user_provided_name?.startsWith(name));
-    for (const one of ours) await ask('DELETE', `/api/connections/${encodeURIComponent(one.name)}`);
-    return ours.length > 0;
-  }, { timeoutMs: 20_000, everyMs: 200 });
+  await eventually(
+    async () => {
+      const all = (await ask('GET', `/api/vhosts/${encodeURIComponent(vhost.vhost)}/connections`)) as Array<{
+        name: string;
+        user_provided_name?: string;
+      }>;
+      const ours = all.filter((one) => one.user_provided_name?.startsWith(name));
+      for (const one of ours) await ask('DELETE', `/api/connections/${encodeURIComponent(one.name)}`);
+      return ours.length > 0;
+    },
+    { timeoutMs: 20_000, everyMs: 200 },
+  );
 }
 
 beforeAll(async () => {
@@ -236,15 +264,17 @@ describe('a consumer', () => {
     let finish = (): void => undefined;
     let acked: boolean | null = null;
     const began = new Promise<void>((began) => {
-      void link.consume('slow', { prefetch: 1 }, async (delivery) => {
-        began();
-        await new Promise<void>((resolve) => {
-          finish = resolve;
+      void link
+        .consume('slow', { prefetch: 1 }, async (delivery) => {
+          began();
+          await new Promise<void>((resolve) => {
+            finish = resolve;
+          });
+          acked = delivery.ack();
+        })
+        .then((consumer) => {
+          stopping = () => consumer.stop();
         });
-        acked = delivery.ack();
-      }).then((consumer) => {
-        stopping = () => consumer.stop();
-      });
     });
     let stopping: () => Promise<void> = async () => undefined;
     await link.publish('', 'slow', {});
@@ -262,7 +292,12 @@ describe('request and reply', () => {
     const replier = await link.consume(QUEUES.claims, { prefetch: 10 }, async (delivery) => {
       const body = JSON.parse(delivery.body.toString()) as { n: number };
       delivery.ack();
-      await link.publish('', delivery.replyTo ?? '', { twice: body.n * 2, who: delivery.userId }, { correlationId: delivery.correlationId ?? '', persistent: false });
+      await link.publish(
+        '',
+        delivery.replyTo ?? '',
+        { twice: body.n * 2, who: delivery.userId },
+        { correlationId: delivery.correlationId ?? '', persistent: false },
+      );
     });
     const replies = await Promise.all([1, 2, 3].map((n) => builder.request(EXCHANGES.builders, ROUTES.claim, { n }, { timeoutMs: 5_000 })));
     expect(replies).toEqual([1, 2, 3].map((n) => ({ twice: n * 2, who: builder.user })));
@@ -319,14 +354,21 @@ describe('accounts', () => {
   });
 
   it('refuse a node everything else', async () => {
-    for (const [exchange, key] of [[nodeExchange('beta'), ROUTES.report], [EXCHANGES.builders, ROUTES.answer], [EXCHANGES.dead, ''], ['', nodeQueue('beta')]] as const) {
+    for (const [exchange, key] of [
+      [nodeExchange('beta'), ROUTES.report],
+      [EXCHANGES.builders, ROUTES.answer],
+      [EXCHANGES.dead, ''],
+      ['', nodeQueue('beta')],
+    ] as const) {
       await expect(alpha.publish(exchange, key, {})).rejects.toThrow(/ACCESS.REFUSED/);
     }
     expect(await refusal(async (model) => await (await quiet(model)).consume(nodeQueue('beta'), () => undefined))).toMatch(/ACCESS.REFUSED/);
     expect(await refusal(async (model) => await (await quiet(model)).consume(QUEUES.reports, () => undefined))).toMatch(/ACCESS.REFUSED/);
     expect(await refusal(async (model) => await (await quiet(model)).assertQueue('mine'))).toMatch(/ACCESS.REFUSED/);
     expect(await refusal(async (model) => await (await quiet(model)).assertQueue(''))).toMatch(/ACCESS.REFUSED/);
-    expect(await refusal(async (model) => await (await quiet(model)).bindQueue(nodeQueue('alpha'), nodeExchange('beta'), 'x'))).toMatch(/ACCESS.REFUSED/);
+    expect(await refusal(async (model) => await (await quiet(model)).bindQueue(nodeQueue('alpha'), nodeExchange('beta'), 'x'))).toMatch(
+      /ACCESS.REFUSED/,
+    );
     expect(await refusal(async (model) => await (await quiet(model)).purgeQueue(nodeQueue('beta')))).toMatch(/ACCESS.REFUSED/);
     expect(await refusal(async (model) => await (await quiet(model)).deleteQueue(nodeQueue('alpha')))).toMatch(/ACCESS.REFUSED/);
   });

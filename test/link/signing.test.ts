@@ -1,7 +1,18 @@
-import { mkdtempSync, rmSync, statSync, chmodSync } from 'node:fs';
+import { chmodSync, mkdtempSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { canonicalDigest, generateKeyPair, keptMeshKey, keptSigningKey, openWithMeshKey, publicKeyOf, sealWithMeshKey, sign, VerificationError, verify } from '../../src/link';
+import {
+  canonicalDigest,
+  generateKeyPair,
+  keptMeshKey,
+  keptSigningKey,
+  openWithMeshKey,
+  publicKeyOf,
+  sealWithMeshKey,
+  sign,
+  VerificationError,
+  verify,
+} from '../../src/link';
 
 const TYPE = 'application/vnd.tally.test+json';
 
@@ -20,7 +31,10 @@ describe('a signed message', () => {
     ['no key', () => verify(envelope, [], TYPE)],
     ['another type', () => verify(envelope, [alpha.publicKey], 'application/other')],
     ['a type exchanged on the way', () => verify({ ...envelope, payloadType: 'application/other' }, [alpha.publicKey], 'application/other')],
-    ['a payload changed on the way', () => verify({ ...envelope, payload: Buffer.from('{"node":"beta"}').toString('base64') }, [alpha.publicKey], TYPE)],
+    [
+      'a payload changed on the way',
+      () => verify({ ...envelope, payload: Buffer.from('{"node":"beta"}').toString('base64') }, [alpha.publicKey], TYPE),
+    ],
     ['what is no key', () => verify(envelope, ['bm90IGEga2V5'], TYPE)],
   ])('does not hold with %s', (_, check) => {
     expect(check).toThrow(VerificationError);
