@@ -52,7 +52,7 @@ export async function startBuilder(deps: BuilderDeps): Promise<{ stop(): Promise
   const jobs = new Map<string, Job>();
   const working = new Set<Promise<void>>();
   const ending = createStopper();
-  const gate = createGate();
+  const gate = createGate(ending.signal);
   const claims = createClaims({ link, builder: name, platforms: config.platforms, ending: ending.signal });
   const sandbox = createSandbox(home.groups);
   const beats = startBeats({ link, jobs, claims, publicKey: deps.key.publicKey, config });
@@ -98,7 +98,7 @@ export async function startBuilder(deps: BuilderDeps): Promise<{ stop(): Promise
       await send(job, earlier);
       return;
     }
-    const leave = request.kind === 'build' ? await gate.enter(ending.signal) : () => undefined;
+    const leave = request.kind === 'build' ? await gate.enter() : () => undefined;
     if (leave === null) return;
     let isUnclaimed = false;
     try {

@@ -62,6 +62,7 @@ if [ -d /dev/shm ]; then mount -t tmpfs -o mode=1777 tally /dev/shm; fi
 mount -t proc proc /proc
 cd ${TREE_INSIDE}
 set +e
+unset OLDPWD
 echo "$outside" >&3
 exec 3>&- 2>&1
 setpriv --inh-caps=-all --bounding-set=-all,+chown,+dac_override,+fowner,+fsetid,+kill,+setgid,+setuid,+setpcap,+setfcap --no-new-privs sh -e -c "$command"

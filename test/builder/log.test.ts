@@ -79,7 +79,10 @@ describe('the log of a build', () => {
       },
     });
     log.write(Buffer.from('a\nb\n'));
-    await eventually(() => refused > 0);
+    await eventually(() => {
+      expect(refused).toBeGreaterThan(0);
+      return true;
+    });
     log.write(Buffer.from('c\n'));
     isAway = false;
     await kept();
