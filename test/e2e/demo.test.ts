@@ -1,6 +1,6 @@
 /** What a stranger does first: `npm start -- --once`, with servers and data of its own, from the built program. */
 import { spawn } from 'node:child_process';
-import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { chmodSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { processesOf } from '../../src/processes';
@@ -21,6 +21,8 @@ const WITHIN_MS = 400_000;
 let temporary: string;
 beforeAll(() => {
   temporary = mkdtempSync(join(tmpdir(), 'tally-demo-test-'));
+  // PostgreSQL of root runs as another user, who must come through.
+  chmodSync(temporary, 0o755);
 });
 afterAll(() => rmSync(temporary, { recursive: true, force: true }));
 
