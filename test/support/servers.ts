@@ -104,9 +104,13 @@ export async function removeMade(): Promise<void> {
     ]);
     for (const { datname } of rows) await client.query(`drop database ${datname} with (force)`);
   });
-  const vhosts = (await (await management('GET', '/api/vhosts')).json()) as { name: string }[];
-  for (const { name } of vhosts.filter((vhost) => vhost.name.startsWith(`tally-test-${runName()}-`))) {
-    await management('DELETE', `/api/vhosts/${name}`);
+  // Accounts made for a vhost carry its name after an @.
+  const mark = `tally-test-${runName()}-`;
+  for (const kind of ['vhosts', 'users']) {
+    const all = (await (await management('GET', `/api/${kind}`)).json()) as { name: string }[];
+    for (const { name } of all.filter((one) => one.name.startsWith(mark) || one.name.includes(`@${mark}`))) {
+      await management('DELETE', `/api/${kind}/${encodeURIComponent(name)}`);
+    }
   }
 }
 
