@@ -19,7 +19,10 @@ export type Tally = (...words: string[]) => Promise<void>;
 export function tallyCommand(home: string): Tally {
   return async (...words) => {
     const env = { ...process.env, TALLY_HOME: home, NO_COLOR: '1' };
-    const { ok, stdout, stderr } = await run(process.execPath, [join(packageRoot(), 'bin', 'tally.js'), ...words], { timeoutMs: COMMAND_TIMEOUT_MS, env });
+    const { ok, stdout, stderr } = await run(process.execPath, [join(packageRoot(), 'bin', 'tally.js'), ...words], {
+      timeoutMs: COMMAND_TIMEOUT_MS,
+      env,
+    });
     if (!ok) throw new DemoFailure(`expected: tally ${words.join(' ')} ends with 0\nseen: ${lastLine(stderr) || lastLine(stdout)}`);
   };
 }
@@ -27,7 +30,10 @@ export function tallyCommand(home: string): Tally {
 export function meshOf(home: string): Mesh {
   const { url, token } = client.parse(JSON.parse(readFileSync(join(home, 'client.json'), 'utf8')));
   async function get<T>(path: string, schema: z.ZodType<T>): Promise<T> {
-    const response = await fetch(`${url}/api/v1/${path}`, { headers: { authorization: `Bearer ${token}` }, signal: AbortSignal.timeout(CALL_TIMEOUT_MS) });
+    const response = await fetch(`${url}/api/v1/${path}`, {
+      headers: { authorization: `Bearer ${token}` },
+      signal: AbortSignal.timeout(CALL_TIMEOUT_MS),
+    });
     const body: unknown = await response.json();
     if (!response.ok) throw new Error(`GET /api/v1/${path} answered ${response.status}: ${JSON.stringify(body)}`);
     return schema.parse(body);
