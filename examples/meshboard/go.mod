@@ -1,0 +1,3 @@
+module example.org/meshboard
+
+go 1.21
