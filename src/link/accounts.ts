@@ -37,6 +37,11 @@ export async function findManagement(amqpUrl: string, managementUrl?: string): P
   return management;
 }
 
+/** The account of a node on the broker of this address. */
+export function nodeAccount(amqpUrl: string, node: string): string {
+  return nameIn(vhostOf(amqpUrl), `node-${node}`);
+}
+
 /** The vhost that an AMQP URL names, decoded. */
 function vhostOf(amqpUrl: string): string {
   return decodeURIComponent(new URL(amqpUrl).pathname.slice(1)) || '/';
@@ -52,7 +57,7 @@ function guessed(amqpUrl: string): string {
 
 /** A new password each time, unless the old one is known: nobody can read it back. Writes to and reads from its own alone. */
 export async function ensureNodeAccount(management: Management, node: string, password = newPassword()): Promise<Account> {
-  return await ensureAccount(management, nameIn(management, `node-${node}`), password, {
+  return await ensureAccount(management, nameIn(management.vhost, `node-${node}`), password, {
     configure: '^$',
     write: exactly(nodeExchange(node)),
     read: exactly(nodeQueue(node)),
@@ -61,7 +66,7 @@ export async function ensureNodeAccount(management: Management, node: string, pa
 
 /** It takes requests, answers, and names what it could not read; it reaches no node and no other builder's reply. */
 export async function ensureBuilderAccount(management: Management, name: string, password = newPassword()): Promise<Account> {
-  return await ensureAccount(management, nameIn(management, `builder-${name}`), password, {
+  return await ensureAccount(management, nameIn(management.vhost, `builder-${name}`), password, {
     configure: '^$',
     write: `^(${literal(EXCHANGES.builders)}|${literal(EXCHANGES.dead)})$`,
     read: '^(inspect|build\\..+)$',
@@ -86,8 +91,8 @@ async function ensureAccount(management: Management, user: string, password: str
 }
 
 /** Accounts are the broker's, permissions the vhost's: two meshes on one broker do not share accounts. */
-function nameIn(management: Management, user: string): string {
-  return management.vhost === '/' ? user : `${user}@${management.vhost}`;
+function nameIn(vhost: string, user: string): string {
+  return vhost === '/' ? user : `${user}@${vhost}`;
 }
 
 function newPassword(): string {

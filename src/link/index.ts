@@ -3,11 +3,11 @@
  * connection, signing and sealing. Nothing is reported as sent that the broker did not confirm, and nothing is
  * acknowledged on a channel other than its own.
  */
-export { ensureBuilderAccount, ensureNodeAccount, findManagement, type Management, removeAccount } from './accounts';
+export { ensureBuilderAccount, ensureNodeAccount, findManagement, type Management, nodeAccount, removeAccount } from './accounts';
 export { canonicalDigest } from './canonical';
 export { UnroutableError, VerificationError } from './errors';
 export { openLink } from './link';
 export { keptMeshKey, keptSigningKey, openWithMeshKey, sealWithMeshKey } from './sealing';
 export { generateKeyPair, type KeyPair, publicKeyOf, sign, verify } from './signing';
-export { declareNode, declareTopology, EXCHANGES, nodeExchange, nodeQueue, QUEUES, ROUTES, removeNode } from './topology';
+export { declareNode, declarePlatform, declareTopology, EXCHANGES, nodeExchange, nodeQueue, QUEUES, ROUTES, removeNode } from './topology';
 export type { Consumer, Delivery, Link, LinkOptions, PublishOptions } from './types';

@@ -20,6 +20,7 @@ export async function openLink(options: LinkOptions): Promise<Link> {
   const declarations: Array<(channel: Channel) => Promise<void>> = [];
   const consumers = new Set<Consumer>();
   let wasUp: boolean | null = null;
+  let connections = 0;
 
   const onChange = (): void => {
     const isUp = out.current() !== null && into.current() !== null;
@@ -32,6 +33,7 @@ export async function openLink(options: LinkOptions): Promise<Link> {
     name: `${options.name} (consumes)`,
     prepare: async (model) => {
       for (const declare of declarations) await onChannel(model, declare);
+      connections += 1;
     },
     onChange: () => onChange(),
   });
@@ -53,6 +55,7 @@ export async function openLink(options: LinkOptions): Promise<Link> {
   return {
     user,
     isUp: () => wasUp === true,
+    connections: () => connections,
     async ready(timeoutMs) {
       const deadlineMs = Date.now() + timeoutMs;
       await Promise.all([out.get(deadlineMs), into.get(deadlineMs)]);

@@ -38,8 +38,8 @@ export function nodeQueue(node: string): string {
   return `to.${node}`;
 }
 
-/** Now and after every reconnect. Declaring what is there already changes nothing. */
-export async function declareTopology(link: Link, { platforms }: { readonly platforms: readonly string[] }): Promise<void> {
+/** Now and after every reconnect, of the platforms as they are then. Declaring what is there already changes nothing. */
+export async function declareTopology(link: Link, { platforms }: { readonly platforms: Iterable<string> }): Promise<void> {
   await link.keepDeclared(async (channel) => {
     await Promise.all([
       channel.assertExchange(EXCHANGES.requests, 'direct', { durable: true }),
@@ -48,7 +48,7 @@ export async function declareTopology(link: Link, { platforms }: { readonly plat
     ]);
     await Promise.all([
       bound(channel, EXCHANGES.dead, '', QUEUES.dead, kept({ maxLength: 10_000, overflow: 'drop-head' })),
-      ...[QUEUES.inspect, ...platforms.map(buildQueue)].map((queue) => bound(channel, EXCHANGES.requests, queue, queue, requests())),
+      ...[QUEUES.inspect, ...[...platforms].map(buildQueue)].map((queue) => bound(channel, EXCHANGES.requests, queue, queue, requests())),
       bound(channel, EXCHANGES.builders, ROUTES.claim, QUEUES.claims, passing({ maxLength: 10_000, messageTtl: CLAIM_TTL_MS })),
       bound(channel, EXCHANGES.builders, ROUTES.answer, QUEUES.answers, kept({ maxLength: 100_000, overflow: 'reject-publish' })),
       bound(channel, EXCHANGES.builders, ROUTES.builderBeat, QUEUES.builderBeats, passing({ maxLength: 10_000, messageTtl: BEAT_TTL_MS })),

@@ -60,6 +60,8 @@ export interface Link {
   /** Decoded user of the URL. */
   readonly user: string;
   isUp(): boolean;
+  /** How often the broker was connected to for consuming: it grows when it may have lost what it held. */
+  connections(): number;
   /** Rejects with an EnvironmentError when the link is not up within the time. */
   ready(timeoutMs: number): Promise<void>;
   /**

@@ -1,0 +1,162 @@
+/**
+ * Reads the refs that are due. A repository is asked once however many modules it has; one that hangs holds a place of
+ * the slow lane and delays no other.
+ */
+import { setTimeout as pause } from 'node:timers/promises';
+import { type DueSource, dueRepositories, expectChange, type Reading, recordReadings } from '../inventory/sources';
+import { reasonOf } from '../link/errors';
+import { createBatches } from './batches';
+import type { ControlDeps, Running } from './deps';
+import { createLimit, type Limit } from './limit';
+
+const AT_A_TIME = 16;
+const AT_A_TIME_PER_HOST = 4;
+/** For repositories that took long or could not be read the last time. */
+const AT_A_TIME_SLOW = 8;
+const SLOW_MS = 5_000;
+const MOST_A_PASS = 1_000;
+/** The pass ends after this; what still hangs goes on beside the next pass, leased, so that nobody asks it twice. */
+const PASS_WITHIN_MS = 5_000;
+const MOST_SLOW_REMEMBERED = 10_000;
+
+/** While a change is expected and git still gives the old commit; together a minute. */
+const EXPECTING_PAUSES_MS = [1_000, 2_000, 4_000, 8_000, 16_000, 29_000];
+
+export interface SourceReader extends Running {
+  /** One pass over what is due; how many modules were read within it. */
+  readDue(): Promise<number>;
+  /** An event promised a change of these modules: they are read now, and again for a minute until their heads move. */
+  expect(modules: readonly string[]): Promise<void>;
+}
+
+type Asked = Pick<DueSource, 'repository' | 'ref'>;
+
+export function createSourceReader(deps: ControlDeps): SourceReader {
+  const { db, log, now, times } = deps;
+  const ended = new AbortController();
+  const fast: Lane = { all: createLimit(AT_A_TIME), hosts: new Map() };
+  const slow: Lane = { all: createLimit(AT_A_TIME_SLOW), hosts: new Map() };
+  const slowRepositories = new Set<string>();
+  const going = new Set<Promise<void>>();
+  const recording = createBatches<{ module: string; reading: Reading }, null>({
+    most: 500,
+    afterMs: 50,
+    store: async (readings) => {
+      await recordReadings(db, readings, now(), times);
+      return readings.map(() => null);
+    },
+  });
+  let expecting: Promise<void> | null = null;
+  /** How far the pauses have grown; an event begins them anew. */
+  let step = 0;
+  let interrupt = new AbortController();
+
+  async function readDue(): Promise<number> {
+    const due = await dueRepositories(db, MOST_A_PASS, now());
+    let read = 0;
+    const all = Promise.allSettled(
+      group(due).map(async ({ asked, modules }) => {
+        await follow(readOne(asked, modules));
+        read += modules.length;
+      }),
+    );
+    await within(PASS_WITHIN_MS, all);
+    return read;
+  }
+
+  function follow(work: Promise<void>): Promise<void> {
+    const logged = work.catch((error: unknown) => {
+      // The lease ends, and it is read then.
+      log.warn({ err: error }, 'what git said could not be recorded');
+    });
+    going.add(logged);
+    void logged.finally(() => going.delete(logged));
+    return logged;
+  }
+
+  async function readOne({ repository, ref }: Asked, modules: readonly string[]): Promise<void> {
+    const lane = slowRepositories.has(repository) ? slow : fast;
+    const reading = await inLane(lane, hostOf(repository), async () => {
+      if (ended.signal.aborted) return null;
+      const since = Date.now();
+      const said = await deps.readRef(repository, ref).catch((error: unknown): Reading => ({ kind: 'unreadable', reason: reasonOf(error) }));
+      remember(repository, said.kind === 'unreadable' || Date.now() - since > SLOW_MS);
+      return said;
+    });
+    if (reading !== null) await Promise.all(modules.map((module) => recording.add({ module, reading })));
+  }
+
+  function remember(repository: string, isSlow: boolean): void {
+    if (!isSlow) slowRepositories.delete(repository);
+    else if (slowRepositories.size < MOST_SLOW_REMEMBERED) slowRepositories.add(repository);
+  }
+
+  async function keepReading(): Promise<void> {
+    // Ends by its pauses: each event begins them anew, and none of them is without an event.
+    while (!ended.signal.aborted) {
+      await readDue().catch((error: unknown) =>
+        log.warn({ err: error }, 'the sources that an event named could not be read; the schedule reads them'),
+      );
+      const pauseMs = EXPECTING_PAUSES_MS[step];
+      if (pauseMs === undefined) return;
+      step += 1;
+      await pause(pauseMs, undefined, { signal: AbortSignal.any([ended.signal, interrupt.signal]) }).catch(() => undefined);
+    }
+  }
+
+  return {
+    readDue,
+    async expect(modules) {
+      await expectChange(db, modules, now());
+      step = 0;
+      interrupt.abort();
+      interrupt = new AbortController();
+      expecting ??= keepReading().finally(() => {
+        expecting = null;
+      });
+    },
+    async stop() {
+      ended.abort();
+      await within(PASS_WITHIN_MS, Promise.all([...going, expecting]));
+    },
+  };
+}
+
+interface Lane {
+  readonly all: Limit;
+  readonly hosts: Map<string, Limit>;
+}
+
+/** The host's turn first: who waits for a busy host holds no place that another host could use. */
+async function inLane<T>(lane: Lane, host: string | null, work: () => Promise<T>): Promise<T> {
+  if (host === null) return await lane.all.run(work);
+  let own = lane.hosts.get(host);
+  if (own === undefined) {
+    own = createLimit(AT_A_TIME_PER_HOST);
+    lane.hosts.set(host, own);
+  }
+  return await own.run(() => lane.all.run(work));
+}
+
+function group(due: readonly DueSource[]): Array<{ asked: Asked; modules: string[] }> {
+  const groups = new Map<string, { asked: Asked; modules: string[] }>();
+  for (const { module, repository, ref } of due) {
+    const key = `${repository}\n${ref}`;
+    const found = groups.get(key);
+    if (found === undefined) groups.set(key, { asked: { repository, ref }, modules: [module] });
+    else found.modules.push(module);
+  }
+  return [...groups.values()];
+}
+
+/** Of a URL or of git's `user@host:path`; null: a folder of this machine, which needs no sparing. */
+function hostOf(repository: string): string | null {
+  if (URL.canParse(repository)) return new URL(repository).host || null;
+  return /^(?:[^@/]+@)?([^:/]+):/.exec(repository)?.[1] ?? null;
+}
+
+async function within(timeoutMs: number, what: Promise<unknown>): Promise<void> {
+  const timer = new AbortController();
+  await Promise.race([what, pause(timeoutMs, undefined, { signal: timer.signal }).catch(() => undefined)]);
+  timer.abort();
+}
