@@ -1,3 +1,4 @@
+import { ulid } from 'ulid';
 import type { Input } from '../schema/messages';
 import type { Db } from './db';
 
@@ -6,6 +7,7 @@ export type BeginPublish =
   | { readonly kind: 'done'; readonly outcome: string }
   | { readonly kind: 'running' }
   | { readonly kind: 'later'; readonly reason: string; readonly delayMs: number };
+
 export interface BuildAsked {
   readonly module: string;
   readonly commit: string;
@@ -14,12 +16,122 @@ export interface BuildAsked {
   readonly inputs: readonly Input[];
   readonly askedBy: string | null;
 }
+
 /** The id of the new or the already open inspection; null when the commit is not the head any more or is inspected. */
-export declare function openInspection(db: Db, module: string, commit: string): Promise<string | null>;
+export async function openInspection(db: Db, module: string, commit: string): Promise<string | null> {
+  const [opened] = await db.query<{ id: string }>(
+    `with head as (
+       select m.name, m.repository, m.ref from module m
+       where m.name = $2 and m.head_commit = $3 and not exists (select from inspection i where i.module = m.name and i.commit = $3)
+       for no key update
+     ), fresh as (
+       insert into request (id, kind, module, commit, closure, platform, body)
+       select $1, 'inspect', name, $3, '', 'any',
+         jsonb_build_object('v', 1, 'kind', 'inspect', 'request', $1::text, 'module', name, 'repository', repository, 'ref', ref, 'commit', $3::text)
+       from head
+       on conflict (module, kind, commit, closure) where state in ('requested', 'published', 'taken') and stop_reason is null do nothing
+       returning id
+     )
+     select id from fresh
+     union all
+     select r.id from request r join head on r.module = head.name
+     where r.kind = 'inspect' and r.commit = $3 and r.state in ('requested', 'published', 'taken') and r.stop_reason is null`,
+    [ulid(), module, commit],
+  );
+  return opened?.id ?? null;
+}
+
 /** The id of the new or the already open build; null when head or closure moved, or it has its verdict and nobody asked again. */
-export declare function openBuild(db: Db, asked: BuildAsked): Promise<string | null>;
-export declare function beginPublish(db: Db, requestId: string, now: Date): Promise<BeginPublish>;
-export declare function markPublished(db: Db, requestId: string, attempt: number): Promise<void>;
-export declare function recordPublishFailure(db: Db, requestId: string, reason: string, now: Date): Promise<void>;
+export async function openBuild(db: Db, asked: BuildAsked): Promise<string | null> {
+  const [opened] = await db.query<{ id: string }>(
+    `with head as (
+       select m.name, m.repository, m.ref from module m
+       join inspection i on i.module = m.name and i.commit = m.head_commit and i.outcome = 'valid'
+       where m.name = $2 and m.head_commit = $3 and closure_of(m.head_commit) = $4
+         and (m.again_at is not null or not exists (select from build b where b.module = m.name and b.closure = $4 and b.verdict is not null))
+       for no key update of m
+     ), fresh as (
+       insert into request (id, kind, module, commit, closure, platform, body)
+       select $1, 'build', name, $3, $4, $5, jsonb_build_object(
+         'v', 1, 'kind', 'build', 'request', $1::text, 'mesh', coalesce((select value #>> '{}' from setting where key = 'mesh'), 'home'),
+         'module', name, 'repository', repository, 'ref', ref, 'commit', $3::text, 'platform', $5::text, 'closure', $4::text, 'inputs', $6::jsonb)
+       from head
+       on conflict (module, kind, commit, closure) where state in ('requested', 'published', 'taken') and stop_reason is null do nothing
+       returning id, module
+     ), record as (
+       insert into build (id, module, commit, closure, inputs, try_number, asked_by)
+       select f.id, f.module, $3, $4, $6, 1 + (select count(*) from build b where b.module = f.module and b.closure = $4 and b.verdict is not null), $7
+       from fresh f
+     ), consumed as (
+       update module m set again_at = null, again_by = null from fresh f where m.name = f.module and m.again_at is not null
+     )
+     select id from fresh
+     union all
+     select r.id from request r join head on r.module = head.name
+     where r.kind = 'build' and r.commit = $3 and r.closure = $4 and r.state in ('requested', 'published', 'taken') and r.stop_reason is null`,
+    [ulid(), asked.module, asked.commit, asked.closure, asked.platform, JSON.stringify(asked.inputs), asked.askedBy],
+  );
+  return opened?.id ?? null;
+}
+
+/** The SQL of the queue that a request is published to. */
+export const ROUTING_KEY = `case when kind = 'inspect' then 'inspect' else 'build.' || platform end`;
+
+/** What a request's end is called: the verdict of a build, the outcome of an inspection, else `cancelled`. */
+export const OUTCOME = `coalesce(
+  (select b.verdict from build b where b.id = r.id),
+  (select i.outcome from inspection i where r.kind = 'inspect' and r.state = 'answered' and i.module = r.module and i.commit = r.commit),
+  'cancelled')`;
+
+interface RequestRow {
+  readonly state: 'requested' | 'published' | 'taken' | 'answered' | 'cancelled';
+  readonly attempt: number;
+  readonly body: object;
+  readonly routingKey: string;
+  readonly retryAt: Date | null;
+  readonly trouble: string | null;
+  readonly outcome: string;
+}
+
+export async function beginPublish(db: Db, requestId: string, now: Date): Promise<BeginPublish> {
+  const [row] = await db.query<RequestRow>(
+    `select state, attempt, body, ${ROUTING_KEY} as "routingKey", retry_at as "retryAt", trouble_reason as trouble, ${OUTCOME} as outcome from request r where id = $1`,
+    [requestId],
+  );
+  if (row === undefined) return { kind: 'done', outcome: 'gone' };
+  if (row.state === 'answered' || row.state === 'cancelled') return { kind: 'done', outcome: row.outcome };
+  if (row.state !== 'requested') return { kind: 'running' };
+  const delayMs = row.retryAt === null ? 0 : row.retryAt.getTime() - now.getTime();
+  if (delayMs > 0) return { kind: 'later', reason: row.trouble ?? 'it is to be tried again later', delayMs };
+  return { kind: 'publish', routingKey: row.routingKey, body: { ...row.body, attempt: row.attempt }, attempt: row.attempt };
+}
+
+/** After the broker's confirm; a builder may have taken it before. */
+export async function markPublished(db: Db, requestId: string, attempt: number): Promise<void> {
+  await db.query(
+    `update request set
+       state = case when state = 'requested' then 'published' else state end,
+       published_at = now(),
+       -- What kept it from being published is over; what ended attempts before is not.
+       trouble_reason = case when lost_attempts > 0 then trouble_reason end,
+       trouble_since = case when lost_attempts > 0 then trouble_since end
+     where id = $1 and attempt = $2 and state in ('requested', 'taken')`,
+    [requestId, attempt],
+  );
+}
+
+export async function recordPublishFailure(db: Db, requestId: string, reason: string, now: Date): Promise<void> {
+  await db.query(`update request set trouble_reason = $2, trouble_since = coalesce(trouble_since, $3) where id = $1 and state = 'requested'`, [requestId, reason, now]);
+}
+
 /** What has not started is cancelled; what runs is told to stop. */
-export declare function cancelRequests(db: Db, ids: readonly string[], reason: string): Promise<void>;
+export async function cancelRequests(db: Db, ids: readonly string[], reason: string): Promise<void> {
+  await db.query(
+    `update request set
+       state = case when state = 'taken' then state else 'cancelled' end,
+       answered_at = case when state = 'taken' then null else now() end,
+       stop_reason = $2
+     where id = any ($1) and state in ('requested', 'published', 'taken') and stop_reason is null`,
+    [ids, reason],
+  );
+}

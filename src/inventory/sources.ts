@@ -6,15 +6,75 @@ export interface DueSource {
   readonly repository: string;
   readonly ref: string;
 }
+
 export type Reading =
   | { readonly kind: 'head'; readonly commit: string }
   /** `absent`: git answered and the ref is not there (or the repository is empty). */
   | { readonly kind: 'unreadable' | 'absent'; readonly reason: string };
 
+export interface ModuleReading {
+  readonly module: string;
+  readonly reading: Reading;
+}
+
+/** After an event, while git still gives the old commit. */
+const EXPECTING_MS = 2_000;
+
 /** Takes the sources that are due, oldest first, and leases them: nobody else gets them within `leaseMs`. */
-export declare function dueRepositories(db: Db, limit: number, now: Date, leaseMs?: number): Promise<DueSource[]>;
-/** Writes only what changed; settles what is effective. */
-export declare function recordReadings(db: Db, readings: ReadonlyArray<{ readonly module: string; readonly reading: Reading }>, now: Date, times: Times): Promise<void>;
-export declare function recordReading(db: Db, module: string, reading: Reading, now: Date, times: Times): Promise<void>;
+export async function dueRepositories(db: Db, limit: number, now: Date, leaseMs = 120_000): Promise<DueSource[]> {
+  return db.query(
+    `with due as (
+       select name from module where next_read_at <= $2 order by next_read_at limit $1 for no key update skip locked
+     )
+     update module m set next_read_at = $2::timestamptz + $3 * interval '1 millisecond'
+     from due where m.name = due.name
+     returning m.name as module, m.repository, m.ref`,
+    [limit, now, leaseMs],
+  );
+}
+
+/** What git said of many modules at once. Only what changed bumps a module; what is effective is settled with it. */
+export async function recordReadings(db: Db, readings: readonly ModuleReading[], now: Date, times: Times): Promise<void> {
+  if (readings.length === 0) return;
+  await db.transaction(async (tx) => {
+    const read = await tx.query<{ name: string; isMoved: boolean }>(
+      `with said as (
+         select m.name, r.commit, r.kind, r.reason, r.commit is distinct from m.head_commit and r.commit is not null as is_moved
+         from jsonb_to_recordset($1::jsonb) r (module text, commit text, kind text, reason text)
+         join module m on m.name = r.module
+         order by m.name for no key update of m
+       )
+       update module m set
+         head_commit = coalesce(s.commit, m.head_commit),
+         head_since = case when s.is_moved then $2 else m.head_since end,
+         trouble_kind = s.kind,
+         trouble_reason = s.reason,
+         trouble_since = case when s.kind is null then null when s.kind = m.trouble_kind then m.trouble_since else $2 end,
+         read_at = $2,
+         nudged_until = case when s.is_moved or m.nudged_until <= $2 then null else m.nudged_until end,
+         -- Spread a little, so that ten thousand are not due in one moment for ever.
+         next_read_at = $2::timestamptz + interval '1 millisecond' * case when not s.is_moved and m.nudged_until > $2 then $4 else $3 * (0.9 + 0.2 * random()) end
+       from said s where m.name = s.name
+       returning m.name, s.is_moved as "isMoved"`,
+      [JSON.stringify(readings.map(toRow)), now, times.readRefs, EXPECTING_MS],
+    );
+    const moved = read.filter((row) => row.isMoved).map((row) => row.name);
+    if (moved.length > 0) await tx.query('select settle_effective($1)', [moved]);
+  });
+}
+
+export async function recordReading(db: Db, module: string, reading: Reading, now: Date, times: Times): Promise<void> {
+  await recordReadings(db, [{ module, reading }], now, times);
+}
+
 /** An event promised a change: these are due now, and again every two seconds until the head moves or the time is over. */
-export declare function expectChange(db: Db, modules: readonly string[], now: Date, forMs?: number): Promise<void>;
+export async function expectChange(db: Db, modules: readonly string[], now: Date, forMs = 60_000): Promise<void> {
+  await db.query(
+    `update module set nudged_until = $2::timestamptz + $3 * interval '1 millisecond', next_read_at = least(next_read_at, $2) where name = any ($1)`,
+    [modules, now, forMs],
+  );
+}
+
+function toRow({ module, reading }: ModuleReading): object {
+  return reading.kind === 'head' ? { module, commit: reading.commit } : { module, kind: reading.kind, reason: reading.reason };
+}
