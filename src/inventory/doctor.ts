@@ -4,10 +4,9 @@ import { migrationsFolder } from './migrate';
 
 /** The newest migration that the database has, and the newest that this program brings. */
 export async function schemaState(db: Db): Promise<{ applied: string | null; known: string | null }> {
-  const [row] = await db.query<{ name: string }>('select name from pgmigrations order by id desc limit 1');
-  const known = readdirSync(migrationsFolder)
+  const [row] = await db.query<{ name: string }>('select name from migration order by name desc limit 1');
+  const known = readdirSync(migrationsFolder())
     .filter((file) => file.endsWith('.sql'))
-    .map((file) => file.replace(/\.sql$/, ''))
     .sort()
     .at(-1);
   return { applied: row?.name ?? null, known: known ?? null };

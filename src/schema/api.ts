@@ -42,7 +42,14 @@ export const moduleRow = z.strictObject({
 
 /** One module on one node, failing the same way again and again. */
 export const stuckRow = z.strictObject({
-  module: name, node: name, resources: z.array(z.string()), count, since: maybe(instant), message: z.string(), headline: z.string(), remedy: z.string(),
+  module: name,
+  node: name,
+  resources: z.array(z.string()),
+  count,
+  since: maybe(instant),
+  message: z.string(),
+  headline: z.string(),
+  remedy: z.string(),
 });
 
 export const nodeRow = z.strictObject({
@@ -71,7 +78,13 @@ export const builderRow = z.strictObject({
 export const alarm = z.strictObject({ what: z.string(), since: maybe(instant), remedy: z.string() });
 
 export const meshSummary = z.strictObject({
-  mesh: z.string(), modules: count, inStep: count, nodes: count, away: count, awaySince: maybe(instant), notWorkedOut: count,
+  mesh: z.string(),
+  modules: count,
+  inStep: count,
+  nodes: count,
+  away: count,
+  awaySince: maybe(instant),
+  notWorkedOut: count,
 });
 
 export const statusAnswer = z.strictObject({
@@ -128,7 +141,13 @@ export const placementRow = z.strictObject({
 });
 
 export const intentRow = z.strictObject({
-  verb: z.string(), module: maybe(z.string()), node: maybe(z.string()), build: maybe(z.string()), who: z.string(), why: z.string(), at: instant,
+  verb: z.string(),
+  module: maybe(z.string()),
+  node: maybe(z.string()),
+  build: maybe(z.string()),
+  who: z.string(),
+  why: z.string(),
+  at: instant,
 });
 
 export const moduleAnswer = z.strictObject({
@@ -153,13 +172,31 @@ export const moduleAnswer = z.strictObject({
 });
 
 export const whyAnswer = z.strictObject({
-  module: name, line: z.string(), situation: maybe(z.string()), next: maybe(z.string()), reason: z.string(), since: maybe(instant), comparedAt: maybe(instant), remedy: maybe(z.string()), inStep: z.boolean(),
+  module: name,
+  line: z.string(),
+  situation: maybe(z.string()),
+  next: maybe(z.string()),
+  reason: z.string(),
+  since: maybe(instant),
+  comparedAt: maybe(instant),
+  remedy: maybe(z.string()),
+  inStep: z.boolean(),
   /** One sentence a fact, in the order in which they were weighed. */
   facts: z.array(z.string()),
 });
 
 export const moduleList = z.strictObject({
-  modules: z.array(z.strictObject({ module: name, repository: z.string(), ref: z.string(), head: maybe(commit), situation: maybe(z.string()), placements: count, hasWebhook: z.boolean() })),
+  modules: z.array(
+    z.strictObject({
+      module: name,
+      repository: z.string(),
+      ref: z.string(),
+      head: maybe(commit),
+      situation: maybe(z.string()),
+      placements: count,
+      hasWebhook: z.boolean(),
+    }),
+  ),
 });
 
 export const nodeAnswer = z.strictObject({
@@ -180,7 +217,16 @@ export const nodeAnswer = z.strictObject({
   applied: maybe(z.strictObject({ sequence: count, digest: maybe(z.string()) })),
   placements: z.array(placementRow),
   /** Newest first, at most 10. */
-  reports: z.array(z.strictObject({ epoch: z.string(), number: count, receivedAt: instant, failures: z.array(z.string()), changes: count, refused: maybe(z.string()) })),
+  reports: z.array(
+    z.strictObject({
+      epoch: z.string(),
+      number: count,
+      receivedAt: instant,
+      failures: z.array(z.string()),
+      changes: count,
+      refused: maybe(z.string()),
+    }),
+  ),
 });
 
 export const nodeList = z.strictObject({ nodes: z.array(nodeRow) });
@@ -199,7 +245,9 @@ export const planAnswer = z.strictObject({
   /** In the order in which they would happen. */
   steps: z.array(planStep),
   /** Nodes whose declaration differs from what they were last sent, and those the mesh cannot work out. */
-  nodes: z.array(z.strictObject({ node: name, state: z.enum(['out of date', 'never told', 'not worked out']), reason: z.string(), since: maybe(instant) })),
+  nodes: z.array(
+    z.strictObject({ node: name, state: z.enum(['out of date', 'never told', 'not worked out']), reason: z.string(), since: maybe(instant) }),
+  ),
 });
 
 export const logAnswer = z.strictObject({
@@ -227,7 +275,11 @@ export const whoAnswer = z.strictObject({ name: z.string() });
 
 const why = z.string().trim().min(1, 'say why: --why "…"').max(500);
 const optionalWhy = z.string().trim().max(500).default('');
-const buildRef = z.string().min(4).max(64).regex(/^[A-Za-z0-9-]+$/, 'a build is an id or the start of a commit');
+const buildRef = z
+  .string()
+  .min(4)
+  .max(64)
+  .regex(/^[A-Za-z0-9-]+$/, 'a build is an id or the start of a commit');
 
 export const verbs = ['build', 'declare', 'hold', 'release', 'rollback', 'cancel'] as const;
 
@@ -243,20 +295,38 @@ export const verbBody = {
 
 export const buildBehindBody = z.strictObject({ behind: z.literal(true) });
 
-export const pushBody = z.strictObject({ node: name.optional(), behind: z.boolean().default(false), again: z.boolean().default(false), why: optionalWhy })
+export const pushBody = z
+  .strictObject({ node: name.optional(), behind: z.boolean().default(false), again: z.boolean().default(false), why: optionalWhy })
   .refine((p) => p.node !== undefined || p.behind || p.again, 'name a node, or say --behind or --again');
 
 export const addModuleBody = z.strictObject({
   module: name,
-  repository: z.string().min(1).max(1_000).refine((r) => !/[\0-\x1f\x7f]/.test(r) && !r.startsWith('-'), 'a repository is an address or a path that git can read'),
-  ref: z.string().min(1).max(250).regex(/^[^\s~^:?*[\\-][^\s~^:?*[\\]*$/, 'a ref is a branch or tag name, as in main').default('main'),
+  repository: z
+    .string()
+    .min(1)
+    .max(1_000)
+    .refine((r) => !/\p{Cc}/u.test(r) && !r.startsWith('-'), 'a repository is an address or a path that git can read'),
+  ref: z
+    .string()
+    .min(1)
+    .max(250)
+    .regex(/^[^\s~^:?*[\\-][^\s~^:?*[\\]*$/, 'a ref is a branch or tag name, as in main')
+    .default('main'),
 });
 
 export const removeBody = z.strictObject({ why });
 
-const factKey = z.string().regex(/^[a-z0-9][a-z0-9._-]*$/, 'a fact is KEY=VALUE with a key of lower-case letters, digits, dots and dashes, as in meshboard.port=8081').max(100);
+const factKey = z
+  .string()
+  .regex(/^[a-z0-9][a-z0-9._-]*$/, 'a fact is KEY=VALUE with a key of lower-case letters, digits, dots and dashes, as in meshboard.port=8081')
+  .max(100);
 
 export const addNodeBody = z.strictObject({ node: name, site: name.default('home'), facts: z.record(factKey, z.string().max(1_000)).default({}) });
+
+/** Merged into the facts that are there; an empty value takes a fact away. */
+export const setFactsBody = z.strictObject({
+  facts: z.record(factKey, z.string().max(1_000)).refine((f) => Object.keys(f).length > 0, 'name at least one fact, as in meshboard.port=8081'),
+});
 
 export const assignBody = z.strictObject({ module: name, node: name, why: optionalWhy });
 
@@ -271,30 +341,37 @@ export const doneAnswer = z.strictObject({
 
 export const addedNodeAnswer = z.strictObject({ says: z.string(), node: name, credentialFile: z.string(), next: z.string() });
 
-export const webhookAnswer = z.strictObject({ module: name, secret: z.string(), addresses: z.strictObject({ github: z.string(), gitea: z.string(), gitlab: z.string() }) });
+export const webhookAnswer = z.strictObject({
+  module: name,
+  secret: z.string(),
+  addresses: z.strictObject({ github: z.string(), gitea: z.string(), gitlab: z.string() }),
+});
 
 export const behindAnswer = z.strictObject({ says: z.string(), modules: z.array(name), nodes: z.array(name) });
 
+/** Whoever answers takes it from rows that nobody may change, and whoever reads changes nothing. */
+type Read<T> = T extends readonly (infer Item)[] ? readonly Read<Item>[] : T extends object ? { readonly [Key in keyof T]: Read<T[Key]> } : T;
+
 export type Urgency = z.infer<typeof urgency>;
-export type ModuleRow = z.infer<typeof moduleRow>;
-export type StuckRow = z.infer<typeof stuckRow>;
-export type NodeRow = z.infer<typeof nodeRow>;
-export type BuilderRow = z.infer<typeof builderRow>;
-export type Alarm = z.infer<typeof alarm>;
-export type StatusAnswer = z.infer<typeof statusAnswer>;
-export type StatusChange = z.infer<typeof statusChange>;
-export type BuildRow = z.infer<typeof buildRow>;
-export type PlacementRow = z.infer<typeof placementRow>;
-export type ModuleAnswer = z.infer<typeof moduleAnswer>;
-export type WhyAnswer = z.infer<typeof whyAnswer>;
-export type ModuleList = z.infer<typeof moduleList>;
-export type NodeAnswer = z.infer<typeof nodeAnswer>;
-export type NodeList = z.infer<typeof nodeList>;
-export type PlanStep = z.infer<typeof planStep>;
-export type PlanAnswer = z.infer<typeof planAnswer>;
-export type LogAnswer = z.infer<typeof logAnswer>;
-export type DoctorAnswer = z.infer<typeof doctorAnswer>;
-export type DoneAnswer = z.infer<typeof doneAnswer>;
-export type AddedNodeAnswer = z.infer<typeof addedNodeAnswer>;
-export type WebhookAnswer = z.infer<typeof webhookAnswer>;
-export type BehindAnswer = z.infer<typeof behindAnswer>;
+export type ModuleRow = Read<z.infer<typeof moduleRow>>;
+export type StuckRow = Read<z.infer<typeof stuckRow>>;
+export type NodeRow = Read<z.infer<typeof nodeRow>>;
+export type BuilderRow = Read<z.infer<typeof builderRow>>;
+export type Alarm = Read<z.infer<typeof alarm>>;
+export type StatusAnswer = Read<z.infer<typeof statusAnswer>>;
+export type StatusChange = Read<z.infer<typeof statusChange>>;
+export type BuildRow = Read<z.infer<typeof buildRow>>;
+export type PlacementRow = Read<z.infer<typeof placementRow>>;
+export type ModuleAnswer = Read<z.infer<typeof moduleAnswer>>;
+export type WhyAnswer = Read<z.infer<typeof whyAnswer>>;
+export type ModuleList = Read<z.infer<typeof moduleList>>;
+export type NodeAnswer = Read<z.infer<typeof nodeAnswer>>;
+export type NodeList = Read<z.infer<typeof nodeList>>;
+export type PlanStep = Read<z.infer<typeof planStep>>;
+export type PlanAnswer = Read<z.infer<typeof planAnswer>>;
+export type LogAnswer = Read<z.infer<typeof logAnswer>>;
+export type DoctorAnswer = Read<z.infer<typeof doctorAnswer>>;
+export type DoneAnswer = Read<z.infer<typeof doneAnswer>>;
+export type AddedNodeAnswer = Read<z.infer<typeof addedNodeAnswer>>;
+export type WebhookAnswer = Read<z.infer<typeof webhookAnswer>>;
+export type BehindAnswer = Read<z.infer<typeof behindAnswer>>;

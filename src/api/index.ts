@@ -1,0 +1,8 @@
+/**
+ * The HTTP API: what the CLI, the board and webhooks speak to. It answers from the store, asks the workflows for what
+ * operators want, and holds nothing that another control process would miss.
+ */
+export { brokerAccess } from './access';
+export type { ApiConfig, ApiDeps, NodeAccess } from './deps';
+export { serverProbes } from './probes';
+export { createApi } from './server';

@@ -1,0 +1,68 @@
+/** Nodes: each gets an account of its own on the broker, and a credential file that only its host needs. */
+import { mkdir, rename, rm, writeFile } from 'node:fs/promises';
+import { join, resolve } from 'node:path';
+import type { FastifyInstance } from 'fastify';
+import { addNode, getMesh, listNodes, removeNode, setFacts } from '../inventory';
+import { type AddedNodeAnswer, addNodeBody, type DoneAnswer, removeBody, setFactsBody } from '../schema/api';
+import type { ApiDeps } from './deps';
+import { Problem, parse } from './problems';
+import { unknownNode } from './reading';
+
+interface Named {
+  Params: { name: string };
+}
+
+export function nodeRoutes(app: FastifyInstance, deps: ApiDeps): void {
+  const { db, access, config } = deps;
+
+  app.post('/nodes', async (request, reply): Promise<AddedNodeAnswer> => {
+    const { node, site, facts } = parse(addNodeBody, request.body);
+    // Before the account: making it again would shut the running host out.
+    if ((await listNodes(db)).some((one) => one.name === node)) throw new Problem(409, `there is a node ${node} already: tally node show ${node}`);
+    const { user, credentials } = await access.make(node);
+    const { name: mesh } = await getMesh(db);
+    const file = resolve(config.home, 'nodes', `${node}.json`);
+    await writePrivate(file, `${JSON.stringify({ mesh, node, ...credentials }, null, 2)}\n`);
+    // The row last: whatever failed before it can simply be asked again.
+    await addNode(db, { name: node, site, facts, brokerUser: user });
+    reply.code(201);
+    return {
+      says: `${node} is added; its credentials lie in ${file}`,
+      node,
+      credentialFile: file,
+      next: `tally host --credentials ${file} --root / --state /var/lib/tally`,
+    };
+  });
+
+  app.post<Named>('/nodes/:name/facts', async (request): Promise<DoneAnswer> => {
+    const { facts } = parse(setFactsBody, request.body);
+    const { name } = request.params;
+    if (!(await listNodes(db)).some((one) => one.name === name)) throw await unknownNode(deps, name);
+    await setFacts(db, name, facts);
+    return {
+      says: `${name}: ${Object.entries(facts)
+        .map(([key, value]) => (value === '' ? `${key} is gone` : `${key} is ${value}`))
+        .join(', ')}`,
+      isUnderWay: true,
+    };
+  });
+
+  app.delete<Named>('/nodes/:name', async (request): Promise<DoneAnswer> => {
+    const { why } = parse(removeBody, request.body);
+    const { name } = request.params;
+    const node = (await listNodes(db)).find((one) => one.name === name);
+    if (node === undefined) throw await unknownNode(deps, name);
+    await access.remove(name, node.brokerUser);
+    await rm(join(config.home, 'nodes', `${name}.json`), { force: true });
+    await removeNode(db, name, { who: request.who, why });
+    return { says: `${name} is forgotten and its account is gone; what runs there goes on running`, isUnderWay: true };
+  });
+}
+
+/** Whole, and for its owner alone from the first byte. */
+async function writePrivate(file: string, text: string): Promise<void> {
+  await mkdir(join(file, '..'), { recursive: true, mode: 0o700 });
+  const draft = `${file}.${process.pid}.part`;
+  await writeFile(draft, text, { mode: 0o600, flush: true });
+  await rename(draft, file);
+}

@@ -1,0 +1,99 @@
+/** What can be read: status, plan, why, and everything about one module or node. */
+import type { FastifyInstance } from 'fastify';
+import { compare } from '../domain/comparison';
+import { listModules, moduleDetail, moduleStatuses, nodeDetail, nodeStatuses, planRows, readFacts } from '../inventory';
+import { placedNodes } from '../inventory/placed';
+import type { ModuleAnswer, ModuleList, NodeAnswer, NodeList, PlanAnswer, StatusAnswer, WhyAnswer } from '../schema/api';
+import type { ApiDeps } from './deps';
+import { planOf } from './plan';
+import { unknown } from './problems';
+import { moduleRow, nodeRow } from './rows';
+import { readStatus, workflowUrl } from './status';
+import { whyOf } from './why';
+
+interface Named {
+  Params: { name: string };
+}
+
+export function readingRoutes(app: FastifyInstance, deps: ApiDeps): void {
+  const { db, config } = deps;
+
+  app.get('/whoami', async (request) => ({ name: request.who }));
+
+  app.get('/status', async (): Promise<StatusAnswer> => await readStatus(deps));
+
+  app.get('/plan', async (): Promise<PlanAnswer> => {
+    const now = new Date();
+    const [rows, placed, nodes] = await Promise.all([planRows(db), placedNodes(db), nodeStatuses(db, now, config.times)]);
+    return planOf(rows, placed, nodes, now);
+  });
+
+  app.get('/modules', async (): Promise<ModuleList> => {
+    const modules = await moduleStatuses(db);
+    return {
+      modules: modules.map((row) => ({
+        module: row.module,
+        repository: row.repository,
+        ref: row.ref,
+        head: row.head,
+        situation: row.situation,
+        placements: row.counts.placements,
+        hasWebhook: row.hasWebhook,
+      })),
+    };
+  });
+
+  app.get<Named>('/modules/:name', async (request): Promise<ModuleAnswer> => {
+    const { name } = request.params;
+    const [[status], detail] = await Promise.all([moduleStatuses(db, [name]), moduleDetail(db, name)]);
+    if (status === undefined || detail === null) throw await unknownModule(deps, name);
+    const { module: _, ...rest } = detail;
+    return {
+      ...rest,
+      now: new Date().toISOString(),
+      row: moduleRow(status),
+      repository: status.repository,
+      ref: status.ref,
+      hasWebhook: status.hasWebhook,
+      temporalUrl: workflowUrl(config, name),
+    };
+  });
+
+  app.get<Named>('/modules/:name/why', async (request): Promise<WhyAnswer> => {
+    const { name } = request.params;
+    const facts = await readFacts(db, name, new Date(), config.times);
+    const [status] = await moduleStatuses(db, [name]);
+    if (facts === null || status === undefined) throw await unknownModule(deps, name);
+    return whyOf(facts, compare(facts, config.times), moduleRow(status).remedy, status.comparedAt);
+  });
+
+  app.get('/nodes', async (): Promise<NodeList> => ({ nodes: (await nodeStatuses(db, new Date(), config.times)).map(nodeRow) }));
+
+  app.get<Named>('/nodes/:name', async (request): Promise<NodeAnswer> => {
+    const { name } = request.params;
+    const now = new Date();
+    const [[status], detail] = await Promise.all([nodeStatuses(db, now, config.times, [name]), nodeDetail(db, name)]);
+    if (status === undefined || detail === null) throw await unknownNode(deps, name);
+    const { node: _, ...rest } = detail;
+    return { ...rest, now: now.toISOString(), row: nodeRow(status) };
+  });
+}
+
+/** The answer for a name that no module has: names the one that was meant. */
+export async function unknownModule({ db }: Pick<ApiDeps, 'db'>, name: string): Promise<Error> {
+  const modules = await listModules(db);
+  return unknown(
+    'module',
+    name,
+    modules.map((module) => module.name),
+  );
+}
+
+export async function unknownNode({ db, config }: Pick<ApiDeps, 'db' | 'config'>, name: string): Promise<Error> {
+  const nodes = await nodeStatuses(db, new Date(), config.times);
+  return unknown(
+    'node',
+    name,
+    nodes.map((row) => row.node),
+  );
+}

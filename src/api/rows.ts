@@ -1,0 +1,122 @@
+/** From the inventory's rows to what people read: how urgent, which part of the line matters now, and the verb that helps. */
+import { minuteOf } from '../domain/times';
+import type { BuilderStatus, MeshHealth, ModuleStatus, NodeStatus, StuckStatus } from '../inventory';
+import type { Alarm, BuilderRow, ModuleRow, NodeRow, StuckRow, Urgency } from '../schema/api';
+
+export function moduleRow(status: ModuleStatus): ModuleRow {
+  const urgency = urgencyOf(status);
+  return {
+    module: status.module,
+    urgency,
+    situation: status.situation,
+    verdict: status.verdict,
+    line: status.line,
+    headline: headlineOf(status, urgency),
+    reason: status.reason,
+    since: status.since,
+    remedy: urgency === 'needs you' ? remedyOf(status) : null,
+    head: status.head,
+    next: status.next,
+    counts: status.counts,
+    isHeld: status.isHeld,
+  };
+}
+
+function urgencyOf(status: ModuleStatus): Urgency {
+  if (status.needsPerson) return 'needs you';
+  if (status.inStep) return 'in step';
+  return status.situation === 'held' ? 'held' : 'moving';
+}
+
+/**
+ * What is declared, and how the head came to be, say less than what is wrong: where a person is needed the line begins
+ * with that. The parts are those of the result line, in its order.
+ */
+function headlineOf(status: ModuleStatus, urgency: Urgency): string {
+  if (status.situation === null) return 'not compared yet';
+  if (urgency === 'in step') return status.line;
+  if (status.situation === 'held') return `held: ${status.reason.replace(/^held /, '')}`;
+  if (urgency === 'moving') return status.line;
+  const parts = status.line.split(' · ').filter((part) => !/^on no node$|^declared on |^applied on /.test(part));
+  switch (status.situation) {
+    case 'failed':
+      return parts.filter((part) => !part.startsWith('source ') || part.includes('(')).join(' · ');
+    case 'invalid':
+    case 'unreadable':
+      return parts.join(' · ');
+    default:
+      return `${status.situation}: ${status.reason}${status.since === null ? '' : ` · since ${minuteOf(status.since)}`}`;
+  }
+}
+
+function remedyOf(status: ModuleStatus): string {
+  const { module } = status;
+  switch (status.situation) {
+    case 'failed':
+    case 'suspect':
+      return `tally log ${module}`;
+    case 'asking':
+      return `tally declare ${module} --why "…"`;
+    case 'unreadable':
+      return `tally module show ${module}`;
+    default:
+      return `tally why ${module}`;
+  }
+}
+
+export function stuckRow(status: StuckStatus): StuckRow {
+  const resources = status.resources.join(', ');
+  const of = resources.includes(status.module) ? '' : ` of ${status.module}`;
+  const reports = status.count === 1 ? '1 report' : `${status.count} reports`;
+  return {
+    ...status,
+    resources: [...status.resources],
+    headline: `stuck: ${resources}${of}, ${reports} since ${minuteOf(status.since)} · ${status.message}`,
+    remedy: `tally node show ${status.node}`,
+  };
+}
+
+export function nodeRow(status: NodeStatus): NodeRow {
+  const { node, site, presence, lastBeatAt, sending, placements, applied } = status;
+  return { node, site, presence, lastBeatAt, sending, trouble: troubleOf(status), placements, applied };
+}
+
+function troubleOf(status: NodeStatus): NodeRow['trouble'] {
+  const show = `tally node show ${status.node}`;
+  if (status.keyRefused !== null) return { reason: 'another key than the one first seen was refused', since: null, remedy: show };
+  if (status.refused !== null) return { reason: `refused its declaration: ${status.refused.reason}`, since: status.refused.since, remedy: show };
+  if (status.notWorkedOut !== null)
+    return { reason: `not worked out: ${status.notWorkedOut.reason}`, since: status.notWorkedOut.since, remedy: 'tally plan' };
+  if (status.sendTrouble !== null)
+    return { reason: `cannot be sent: ${status.sendTrouble.reason}`, since: status.sendTrouble.since, remedy: 'tally doctor' };
+  return null;
+}
+
+export function builderRow(status: BuilderStatus): BuilderRow {
+  return { ...status, platforms: [...status.platforms], busy: status.busy.map((one) => ({ ...one })) };
+}
+
+const DEAD_LETTER_SHOWN_MS = 3_600_000;
+
+/** What is wrong with the mesh itself. @param sweepMs how often modules are compared at the latest. */
+export function alarmsOf(health: MeshHealth, now: Date, sweepMs: number): Alarm[] {
+  const alarms: Alarm[] = [];
+  const { oldestOwedSince } = health;
+  if (oldestOwedSince !== null && now.getTime() - Date.parse(oldestOwedSince) > 2 * sweepMs) {
+    alarms.push({
+      what: `${health.uncompared} modules wait to be compared, ${health.oldestOwedModule ?? 'one'} the longest: is Temporal up?`,
+      since: oldestOwedSince,
+      remedy: 'tally doctor',
+    });
+  }
+  const { newestDeadLetter } = health;
+  // Nobody can take a dead letter back, so an old one is the doctor's to show.
+  if (newestDeadLetter !== null && now.getTime() - Date.parse(newestDeadLetter.at) < DEAD_LETTER_SHOWN_MS) {
+    alarms.push({
+      what: `${health.deadLetters} messages could not be read; the newest from ${newestDeadLetter.queue}: ${newestDeadLetter.reason}`,
+      since: newestDeadLetter.at,
+      remedy: 'tally doctor',
+    });
+  }
+  return alarms;
+}

@@ -1,0 +1,90 @@
+/** `tally why`: the facts that a comparison weighed, one sentence each, and what it made of them. */
+
+import type { Comparison, Facts, PlacementFacts, RequestFacts } from '../domain/facts';
+import { short } from '../domain/line';
+import { minuteOf } from '../domain/times';
+import type { WhyAnswer } from '../schema/api';
+
+export function whyOf(facts: Facts, comparison: Comparison, remedy: string | null, comparedAt: string | null): WhyAnswer {
+  return {
+    module: facts.module,
+    line: comparison.line,
+    situation: comparison.situation,
+    next: comparison.next.kind,
+    reason: comparison.reason,
+    since: comparison.since,
+    comparedAt,
+    remedy,
+    inStep: comparison.inStep,
+    facts: [
+      ...sourceFacts(facts),
+      ...facts.requests.map(requestFact),
+      ...buildFacts(facts),
+      ...decisionFacts(facts),
+      ...facts.placements.map(placementFact),
+    ],
+  };
+}
+
+function sourceFacts(facts: Facts): string[] {
+  const { head, trouble, repository, ref } = facts.source;
+  const sentences = [
+    head === null
+      ? `source: ${ref} of ${repository} has not been read yet`
+      : `source: ${ref} of ${repository} is at ${short(head.commit)} since ${minuteOf(head.since)}`,
+  ];
+  if (trouble !== null) sentences.push(`source: the last reading gave no head since ${minuteOf(trouble.since)}: ${trouble.reason}`);
+  const { inspection } = facts;
+  if (head !== null) {
+    if (inspection === null || inspection.commit !== head.commit) sentences.push(`inspected: ${short(head.commit)} not yet`);
+    else if (inspection.outcome === 'valid')
+      sentences.push(`inspected: the manifest of ${short(head.commit)} is valid, built on ${inspection.platform}`);
+    else sentences.push(...inspection.problems.map((problem) => `inspected: ${problem}`));
+  }
+  return sentences;
+}
+
+function requestFact(request: RequestFacts): string {
+  const what = `${request.kind === 'inspect' ? 'inspection' : 'build'} ${request.id} of ${short(request.commit)}, attempt ${request.attempt}`;
+  const stopping = request.isStopping ? ', told to stop' : '';
+  const trouble = request.trouble === null ? '' : `; in the way since ${minuteOf(request.trouble.since)}: ${request.trouble.reason}`;
+  if (request.state === 'taken') return `open: ${what}, ${request.takenBy ?? 'a builder'} is at ${request.step ?? 'it'}${stopping}${trouble}`;
+  return `open: ${what}, ${request.state} since ${minuteOf(request.requestedAt)}${stopping}${trouble}`;
+}
+
+function buildFacts(facts: Facts): string[] {
+  const { headBuild, effective, inspection, source } = facts;
+  const sentences: string[] = [];
+  if (headBuild !== null) {
+    const reason = headBuild.reason === null ? '' : `: ${headBuild.reason}`;
+    sentences.push(`built: ${short(headBuild.commit)} is ${headBuild.verdict}, try ${headBuild.tryNumber} (${headBuild.id})${reason}`);
+  } else if (source.head !== null && inspection?.outcome === 'valid') {
+    sentences.push(`built: ${short(source.head.commit)} not yet`);
+  }
+  sentences.push(effective === null ? 'effective: no build has been fit yet' : `effective: ${short(effective.commit)} (${effective.id})`);
+  return sentences;
+}
+
+function decisionFacts(facts: Facts): string[] {
+  const { effectiveDeclare, meshDeclare, approved, hold, again } = facts;
+  const sentences = [`declare: ${effectiveDeclare ?? meshDeclare}, said by ${effectiveDeclare === null ? 'the mesh' : 'its manifest'}`];
+  if (approved !== null) sentences.push(`declare: ${approved.by} said to declare ${approved.buildId}`);
+  if (again !== null) sentences.push(`again: ${again.by} asked for another try at ${minuteOf(again.at)}`);
+  if (hold !== null) sentences.push(`held: by ${hold.by} since ${minuteOf(hold.at)}: ${hold.why}`);
+  return sentences;
+}
+
+function placementFact(placement: PlacementFacts): string {
+  const { node, build, applied } = placement;
+  const away = placement.awaySince === null ? '' : `; away since ${minuteOf(placement.awaySince)}`;
+  if (build === null) return `${node}: assigned, nothing declared yet${away}`;
+  if (placement.isApplied) return `${node}: ${short(build.commit)} declared and applied${away}`;
+  const since = placement.outstandingSince === null ? '' : ` since ${minuteOf(placement.outstandingSince)}`;
+  const has = applied === null ? 'nothing applied yet' : `has ${short(applied.commit)}`;
+  const failing =
+    placement.failing === null
+      ? ''
+      : `; failed ${placement.failing.count} times on ${placement.failing.resources.join(', ')}: ${placement.failing.message}`;
+  const detail = placement.detail === null || placement.failing !== null ? '' : `; ${placement.detail}`;
+  return `${node}: ${short(build.commit)} declared, outstanding${since}, ${has}${failing}${detail}${away}`;
+}
