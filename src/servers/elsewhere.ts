@@ -1,6 +1,8 @@
 import { createHash, randomUUID } from 'node:crypto';
 import { chmodSync, chownSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
+import { UsageError } from '../domain/errors';
+import { withLock } from './lock';
 import { run } from './run';
 
 /** The user that a server which refuses to run as root runs as. */
@@ -12,6 +14,7 @@ export interface RunAs {
 
 /** Root's place for what another user must reach; only root ever needs one. */
 const ROOT_PLACE = '/var/lib/tally';
+const LOCK_WAIT_MS = 60_000;
 
 /** Null when we are not root: then servers run as we do, and reach what we reach. */
 export function unprivileged(): RunAs | null {
@@ -26,16 +29,22 @@ export function unprivileged(): RunAs | null {
   return { uid: 65_534, gid: 65_534, user: 'nobody' };
 }
 
-/** A folder of `serversDir` that belongs to `as`, or one elsewhere if `as` cannot enter it there. */
+/**
+ * A folder of `serversDir` that belongs to `as`, or one elsewhere if `as` cannot enter it there. Which it is stays so for
+ * the life of the data.
+ */
 export async function homeFor(serversDir: string, name: string, as: RunAs | null): Promise<{ home: string; isElsewhere: boolean }> {
   const here = join(serversDir, name);
-  if (as === null || (!existsSync(tokenFile(serversDir)) && (await canEnter(serversDir, as)))) {
-    own(here, as);
-    return { home: here, isElsewhere: false };
+  const isHere = as === null || (!existsSync(tokenFile(serversDir)) && (await canEnter(serversDir, as)));
+  if (!isHere && existsSync(here)) {
+    throw new UsageError(
+      `user ${as.user} cannot enter ${here} any more, where its data is: let others pass through the folders above it (chmod o+x)`,
+    );
   }
-  const home = join(claimElsewhere(serversDir), name);
-  own(home, as);
-  return { home, isElsewhere: true };
+  const home = isHere ? here : join(await withLock(ROOT_PLACE, LOCK_WAIT_MS, async () => claimElsewhere(serversDir)), name);
+  mkdirSync(home, { recursive: true, mode: 0o700 });
+  if (as !== null) chownSync(home, as.uid, as.gid);
+  return { home, isElsewhere: !isHere };
 }
 
 /** The folder elsewhere that belongs to this data directory now, or null. */
@@ -44,15 +53,20 @@ export function elsewhereOf(serversDir: string): string | null {
   return isOurs(place, serversDir) ? place : null;
 }
 
-/** A data directory that was deleted left its part elsewhere behind: found by the owner it names. */
-export function abandonedElsewhere(): string[] {
-  if (process.getuid?.() !== 0 || !existsSync(ROOT_PLACE)) return [];
-  return readdirSync(ROOT_PLACE)
-    .map((entry) => join(ROOT_PLACE, entry))
-    .filter((place) => {
-      const [owner] = ownerOf(place);
-      return owner !== undefined && owner !== '' && !isOurs(place, owner);
-    });
+/**
+ * Takes away the places whose data directory was deleted, `end` stopping first what runs there. A data directory of
+ * which even the folder above is not there may be on a disk that is not mounted now: its place stays.
+ */
+export async function sweepElsewhere(end: (place: string) => Promise<void>): Promise<void> {
+  if (process.getuid?.() !== 0 || !existsSync(ROOT_PLACE)) return;
+  await withLock(ROOT_PLACE, LOCK_WAIT_MS, async () => {
+    for (const place of readdirSync(ROOT_PLACE).map((entry) => join(ROOT_PLACE, entry))) {
+      const [owner = ''] = ownerOf(place);
+      if (owner === '' || isOurs(place, owner) || !existsSync(dirname(dirname(owner)))) continue;
+      await end(place);
+      rmSync(place, { recursive: true, force: true });
+    }
+  });
 }
 
 function claimElsewhere(serversDir: string): string {
@@ -85,11 +99,6 @@ function isOurs(place: string, serversDir: string): boolean {
   const [owner, token] = ownerOf(place);
   if (owner !== serversDir || !existsSync(tokenFile(serversDir))) return false;
   return readFileSync(tokenFile(serversDir), 'utf8').trim() === token;
-}
-
-function own(folder: string, as: RunAs | null): void {
-  mkdirSync(folder, { recursive: true, mode: 0o700 });
-  if (as !== null) chownSync(folder, as.uid, as.gid);
 }
 
 async function canEnter(folder: string, as: RunAs): Promise<boolean> {

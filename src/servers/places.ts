@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync } from 'node:fs';
+import { accessSync, constants, existsSync, mkdirSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 
 /** The folder of Tally's package.json, found from the sources and from dist alike. */
@@ -13,6 +13,7 @@ export function programsDir(dataDir: string): string {
   const ofClone = join(packageRoot(), '.tally', 'programs');
   try {
     mkdirSync(ofClone, { recursive: true });
+    accessSync(ofClone, constants.W_OK);
     return ofClone;
   } catch {
     // An installation that we may not write to.

@@ -45,6 +45,12 @@ export class Ports {
     throw new EnvironmentError(`no free port on 127.0.0.1 between ${LOWEST} and ${HIGHEST}: tried ${TRIES}`);
   }
 
+  /** Whether someone listens on one of them, who is not the server that just failed to. */
+  async areTaken(ports: number[]): Promise<boolean> {
+    const free = await Promise.all(ports.map(isFree));
+    return free.includes(false);
+  }
+
   private remember(name: string, port: number): void {
     this.remembered[name] = port;
     writeFileSync(`${this.file}.new`, `${JSON.stringify(this.remembered, null, 2)}\n`);

@@ -213,7 +213,7 @@ async function managementAnswers(managementUrl: string): Promise<void> {
   url.username = '';
   url.password = '';
   const login = Buffer.from(`${decodeURIComponent(username)}:${decodeURIComponent(password)}`).toString('base64');
-  const response = await fetch(url, { headers: { authorization: `Basic ${login}` }, signal: AbortSignal.timeout(5_000) });
+  const response = await fetch(url, { headers: { authorization: `Basic ${login}`, connection: 'close' }, signal: AbortSignal.timeout(5_000) });
   if (!response.ok) throw new EnvironmentError(`GET /api/whoami answered ${response.status}`);
 }
 

@@ -1,3 +1,4 @@
+import { EnvironmentError } from '../domain/errors';
 import type { Ports } from './ports';
 import { forget, leftover, type ProcessSpec, startProcess, stopProcess, waitUntilReady } from './processes';
 import type { Started } from './types';
@@ -40,18 +41,20 @@ async function adopted<Address>(plan: ServerPlan<Address>): Promise<(Started<Add
   return null;
 }
 
-async function started<Address>(plan: ServerPlan<Address>): Promise<Started<Address> & { how: string }> {
+async function started<Address>(plan: ServerPlan<Address>, triesLeft = 3): Promise<Started<Address> & { how: string }> {
   const ports: number[] = [];
   for (const name of plan.portNames) ports.push(await plan.ports.free(name));
   const spec = plan.spec(ports);
   const child = startProcess(spec);
   const pid = child.pid;
-  if (pid === undefined) throw new Error(`cannot run ${spec.command}`);
+  if (pid === undefined) throw new EnvironmentError(`cannot run ${spec.command}: it is there and does not start`);
   const address = plan.address(ports);
   try {
     await waitUntilReady(spec, pid, plan.readyWithinMs, () => plan.probe(address));
   } catch (error) {
     await stop(spec, pid);
+    // Someone else took a port between our look and the server's.
+    if (triesLeft > 1 && (await plan.ports.areTaken(ports))) return await started(plan, triesLeft - 1);
     throw error;
   }
   return { address, stop: () => stop(spec, pid), how: 'started' };

@@ -1,7 +1,7 @@
 import { chmodSync, existsSync, mkdirSync, readFileSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { UsageError } from '../domain/errors';
-import { abandonedElsewhere, elsewhereOf } from './elsewhere';
+import { elsewhereOf, sweepElsewhere } from './elsewhere';
 import { findPrograms, type Program, type Programs } from './find';
 import { tryLock } from './lock';
 import { serversDir } from './places';
@@ -57,7 +57,7 @@ export async function startServers(options: StartOptions): Promise<Servers> {
   };
   try {
     writeFileSync(join(dir, 'used-by'), `${process.pid}\n`);
-    await sweepAbandoned();
+    await sweepElsewhere((place) => stopAllIn(ALL.map((name) => join(place, name))));
     if (fresh) await wipe(dataDir, only);
     const programs = await findPrograms(dataDir, only, reporter);
     const ports = new Ports(dir);
@@ -154,12 +154,5 @@ async function stopAllIn(homes: string[]): Promise<void> {
     // epmd after the broker that is registered with it.
     const left = leftoversIn(home).sort((a, b) => Number(a.name === 'epmd') - Number(b.name === 'epmd'));
     for (const { name, pid } of left) await stopProcess(pid, name === 'postgres' ? 'SIGINT' : 'SIGTERM');
-  }
-}
-
-async function sweepAbandoned(): Promise<void> {
-  for (const place of abandonedElsewhere()) {
-    await stopAllIn(ALL.map((name) => join(place, name)));
-    rmSync(place, { recursive: true, force: true });
   }
 }

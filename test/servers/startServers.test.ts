@@ -119,6 +119,37 @@ describe('the servers of a data directory', () => {
   }, 60_000);
 });
 
+describe('a data directory that only root can enter', () => {
+  test('has what another user must reach elsewhere, says where, and takes it along when it goes', async () => {
+    chmodSync(dataDir, 0o700);
+    const out = new PassThrough();
+    const first = await startServers({ dataDir, reporter: plainReporter(out), only: ['postgres'] });
+    await sql(first.addresses, 'create table kept (n int)');
+    await first.stop();
+    const isRoot = process.getuid?.() === 0;
+    const elsewhere = /data in (\/var\/lib\/tally\/\w+)\/postgres: user \w+ cannot enter/.exec(String(out.read()))?.[1];
+    expect(elsewhere !== undefined).toBe(isRoot);
+
+    const second = await startServers({ dataDir, reporter: silent, only: ['postgres'] });
+    await sql(second.addresses, 'select n from kept');
+    await second.stop();
+
+    rmSync(dataDir, { recursive: true });
+    const other = await startServers({ dataDir, reporter: silent, only: ['registry'] });
+    await other.stop();
+    expect(existsSync(elsewhere ?? '/nowhere')).toBe(false);
+  }, 60_000);
+
+  test('after it was open to all is told apart from one without data', async () => {
+    const first = await startServers({ dataDir, reporter: silent, only: ['postgres'] });
+    await first.stop();
+    chmodSync(dataDir, 0o700);
+    const again = startServers({ dataDir, reporter: silent, only: ['postgres'] });
+    if (process.getuid?.() === 0) await expect(again).rejects.toMatchObject({ kind: 'usage', message: expect.stringContaining('any more') });
+    else await (await again).stop();
+  }, 60_000);
+});
+
 describe('a server that a variable names', () => {
   test('is used as it is, and not stopped', async () => {
     const own = await startServers({ dataDir, reporter: silent, only: ['registry'] });
