@@ -17,7 +17,7 @@ export interface ControlDeps {
   readonly signingKey: KeyPair;
   /** `node-<node>` as the broker of this vhost knows it. */
   readonly accountOfNode: (node: string) => string;
-  /** Asks git, once, within its own time-out. */
+  /** Asks git, once, within its own time-out; never throws. */
   readonly readRef: (repository: string, ref: string) => Promise<Reading>;
 }
 

@@ -20,9 +20,7 @@ export { createSourceReader, type SourceReader } from './sources';
 const FIRST_PLATFORMS = ['linux-amd64', 'linux-arm64'];
 
 export interface Control extends Running {
-  /** Something was declared: the sender need not wait for its next pass. */
-  wakeSender(): void;
-  /** Facts moved: the nudge pass need not wait. */
+  /** Facts moved that someone waits for: the nudge pass need not wait its second. */
   wakeNudges(): void;
 }
 
@@ -39,11 +37,9 @@ export async function startControl(deps: ControlDeps, ensure: EnsureOptions): Pr
     consumeNodeBeats(deps),
     consumeReports(deps),
   ]);
-  const sender = startSender(deps);
   const nudges = startNudgePass(deps);
-  const loops: Running[] = [sender, nudges, startRequestPass(deps), startEnsurePass(deps, ensure)];
+  const loops: Running[] = [startSender(deps), nudges, startRequestPass(deps), startEnsurePass(deps, ensure)];
   return {
-    wakeSender: () => sender.wake(),
     wakeNudges: () => nudges.wake(),
     async stop() {
       await Promise.all([...consumers, ...loops].map((one) => one.stop()));

@@ -9,22 +9,15 @@ import { type Loop, startLoop } from './loop';
 
 const AT_A_TIME = 32;
 const MOST_A_PASS = 500;
-const BUSY_PAUSE_MS = 250;
-const IDLE_PAUSE_MS = 1_000;
-/** After this many passes without work it is idle. */
-const CALM_PASSES = 20;
+/** A query of a partial index that is empty when there is nothing to send. */
+const EVERY_MS = 250;
 const CONFIRM_WITHIN_MS = 10_000;
 
 export function startSender(deps: ControlDeps): Loop {
-  let calm = 0;
   return startLoop({
     name: 'sender',
     log: deps.log,
-    pauseMs: (found) => {
-      calm = found > 0 ? 0 : calm + 1;
-      if (found >= MOST_A_PASS) return 0;
-      return calm < CALM_PASSES ? BUSY_PAUSE_MS : IDLE_PAUSE_MS;
-    },
+    pauseMs: (found) => (found >= MOST_A_PASS ? 0 : EVERY_MS),
     pass: async () => {
       const nodes = await nodesToSend(deps.db, MOST_A_PASS, deps.now());
       await forEachLimited(nodes, AT_A_TIME, async (node) => await sendTo(deps, node));

@@ -4,7 +4,7 @@
  */
 import { setTimeout as pause } from 'node:timers/promises';
 import { type DueSource, dueRepositories, expectChange, type Reading, recordReadings } from '../inventory/sources';
-import { reasonOf } from '../link/errors';
+import { gitHostOf } from '../source';
 import { createBatches } from './batches';
 import type { ControlDeps, Running } from './deps';
 import { createLimit, type Limit } from './limit';
@@ -31,7 +31,8 @@ export interface SourceReader extends Running {
 
 type Asked = Pick<DueSource, 'repository' | 'ref'>;
 
-export function createSourceReader(deps: ControlDeps): SourceReader {
+/** @param onRead facts of sources were recorded. */
+export function createSourceReader(deps: ControlDeps, onRead: () => void = () => undefined): SourceReader {
   const { db, log, now, times } = deps;
   const ended = new AbortController();
   const fast: Lane = { all: createLimit(AT_A_TIME), hosts: new Map() };
@@ -43,6 +44,7 @@ export function createSourceReader(deps: ControlDeps): SourceReader {
     afterMs: 50,
     store: async (readings) => {
       await recordReadings(db, readings, now(), times);
+      onRead();
       return readings.map(() => null);
     },
   });
@@ -76,10 +78,10 @@ export function createSourceReader(deps: ControlDeps): SourceReader {
 
   async function readOne({ repository, ref }: Asked, modules: readonly string[]): Promise<void> {
     const lane = slowRepositories.has(repository) ? slow : fast;
-    const reading = await inLane(lane, hostOf(repository), async () => {
+    const reading = await inLane(lane, gitHostOf(repository), async () => {
       if (ended.signal.aborted) return null;
       const since = Date.now();
-      const said = await deps.readRef(repository, ref).catch((error: unknown): Reading => ({ kind: 'unreadable', reason: reasonOf(error) }));
+      const said = await deps.readRef(repository, ref);
       remember(repository, said.kind === 'unreadable' || Date.now() - since > SLOW_MS);
       return said;
     });
@@ -128,8 +130,9 @@ interface Lane {
 }
 
 /** The host's turn first: who waits for a busy host holds no place that another host could use. */
-async function inLane<T>(lane: Lane, host: string | null, work: () => Promise<T>): Promise<T> {
-  if (host === null) return await lane.all.run(work);
+async function inLane<T>(lane: Lane, host: string, work: () => Promise<T>): Promise<T> {
+  // Files of this machine need no sparing.
+  if (host === 'local') return await lane.all.run(work);
   let own = lane.hosts.get(host);
   if (own === undefined) {
     own = createLimit(AT_A_TIME_PER_HOST);
@@ -147,12 +150,6 @@ function group(due: readonly DueSource[]): Array<{ asked: Asked; modules: string
     else found.modules.push(module);
   }
   return [...groups.values()];
-}
-
-/** Of a URL or of git's `user@host:path`; null: a folder of this machine, which needs no sparing. */
-function hostOf(repository: string): string | null {
-  if (URL.canParse(repository)) return new URL(repository).host || null;
-  return /^(?:[^@/]+@)?([^:/]+):/.exec(repository)?.[1] ?? null;
 }
 
 async function within(timeoutMs: number, what: Promise<unknown>): Promise<void> {

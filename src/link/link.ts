@@ -75,8 +75,8 @@ export async function openLink(options: LinkOptions): Promise<Link> {
       return kept;
     },
     async keepDeclared(declare) {
-      declarations.push(declare);
       await withChannel(declare);
+      declarations.push(declare);
     },
     withChannel,
     async close() {
