@@ -70,8 +70,7 @@ export async function temporalNamespace(): Promise<TemporalNamespace> {
   return { address, namespace };
 }
 
-/** host:port of the run's Temporal, whose namespace `default` has Tally's search attributes too. */
-export function temporalAddress(): string {
+function temporalAddress(): string {
   return variable('TEMPORAL');
 }
 
@@ -82,11 +81,6 @@ export function taskQueue(): string {
 
 export function registryUrl(): string {
   return variable('REGISTRY');
-}
-
-/** A repository name of the registry that no other test uses. */
-export function freshRepository(): string {
-  return fresh('-');
 }
 
 /** Path of the time-skipping Temporal's binary, for `TestWorkflowEnvironment.createTimeSkipping`. */
