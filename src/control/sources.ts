@@ -35,8 +35,8 @@ type Asked = Pick<DueSource, 'repository' | 'ref'>;
 export function createSourceReader(deps: ControlDeps, onRead: () => void = () => undefined): SourceReader {
   const { db, log, now, times } = deps;
   const ended = new AbortController();
-  const fast: Lane = { all: createLimit(AT_A_TIME), hosts: new Map() };
-  const slow: Lane = { all: createLimit(AT_A_TIME_SLOW), hosts: new Map() };
+  const fast: Lane = { all: createLimit(AT_A_TIME), hosts: new Map(), holdsMs: SLOW_MS };
+  const slow: Lane = { all: createLimit(AT_A_TIME_SLOW), hosts: new Map(), holdsMs: Number.POSITIVE_INFINITY };
   const slowRepositories = new Set<string>();
   const going = new Set<Promise<void>>();
   const recording = createBatches<{ module: string; reading: Reading }, null>({
@@ -127,18 +127,26 @@ export function createSourceReader(deps: ControlDeps, onRead: () => void = () =>
 interface Lane {
   readonly all: Limit;
   readonly hosts: Map<string, Limit>;
+  /** Whoever takes longer gives up its place and goes on: its own time-out bounds how many those are. */
+  readonly holdsMs: number;
 }
 
 /** The host's turn first: who waits for a busy host holds no place that another host could use. */
 async function inLane<T>(lane: Lane, host: string, work: () => Promise<T>): Promise<T> {
+  const inTurn = async (): Promise<{ result: Promise<T> }> =>
+    await lane.all.run(async () => {
+      const result = work();
+      await (Number.isFinite(lane.holdsMs) ? within(lane.holdsMs, result) : result);
+      return { result };
+    });
   // Files of this machine need no sparing.
-  if (host === 'local') return await lane.all.run(work);
+  if (host === 'local') return await (await inTurn()).result;
   let own = lane.hosts.get(host);
   if (own === undefined) {
     own = createLimit(AT_A_TIME_PER_HOST);
     lane.hosts.set(host, own);
   }
-  return await own.run(() => lane.all.run(work));
+  return await (await own.run(inTurn)).result;
 }
 
 function group(due: readonly DueSource[]): Array<{ asked: Asked; modules: string[] }> {
