@@ -40,16 +40,15 @@ export function foldReports(run: Run | null, outcomes: readonly Outcome[]): Run 
 /**
  * The run after late reports have been put in their places among the kept ones.
  * @param kept what was folded already, back to where reports are still stored
+ * @param late none older than what is no longer stored
  * @param run what the fold of all that came before has given so far, kept ones included
  */
 export function foldLate(run: Run | null, kept: readonly Outcome[], late: readonly Outcome[]): Run | null {
   const known = inOrder(kept);
-  const oldest = known[0]?.number;
-  const placeable = oldest === undefined ? late : late.filter((outcome) => outcome.number > oldest);
   const before = foldReports(null, known);
   // A run that is longer than what is kept began before it; what came late cannot have been there.
   const carried = run !== null && before !== null && run.count > known.length && before.count === known.length ? { ...run, count: run.count - known.length } : null;
-  return foldReports(carried, [...known, ...placeable]);
+  return foldReports(carried, [...known, ...late]);
 }
 
 function inOrder(outcomes: readonly Outcome[]): Outcome[] {

@@ -3,6 +3,7 @@ import type { Answer, BuildAnswer, InspectAnswer } from '../schema/messages';
 import type { Db } from './db';
 import { OUTCOME } from './requests';
 import { endStopped, tryAgain } from './retry';
+import { toJson, toText } from './text';
 
 export interface Recorded {
   /** False when this (request, attempt) had been answered before. */
@@ -34,7 +35,7 @@ export async function recordAnswer(db: Db, answer: Answer, now: Date, times: Tim
     );
     if (asked === undefined || asked.kind !== answer.kind) return { first: false, module: null, final: true, outcome: 'gone', retry: null };
     const kept = await tx.query('insert into answer (request_id, attempt, body, received_at) values ($1, $2, $3, $4) on conflict do nothing returning attempt', [
-      answer.request, answer.attempt, JSON.stringify(answer), now,
+      answer.request, answer.attempt, toJson(answer), now,
     ]);
     const first = kept.length > 0;
     const retry = first ? await takeIn(tx, asked, answer, now, times) : null;
@@ -63,19 +64,19 @@ async function takeIn(tx: Db, asked: Asked, answer: Answer, now: Date, times: Ti
     return null;
   }
   const said = 'reason' in answer ? answer.reason : 'the builder stopped it';
-  const reason = 'step' in answer ? `${answer.step}: ${said}` : said;
+  const reason = toText('step' in answer ? `${answer.step}: ${said}` : said);
   const [retry] = await tryAgain(tx, [{ request: answer.request, attempt: answer.attempt, reason }], now, times);
   return retry === undefined ? null : { reason, delayMs: retry.delayMs };
 }
 
 async function takeInspection(tx: Db, asked: Asked, answer: Exclude<InspectAnswer, { outcome: 'environment' }>, now: Date): Promise<void> {
-  const manifest = answer.outcome === 'valid' ? JSON.stringify(answer.manifest) : null;
+  const manifest = answer.outcome === 'valid' ? toJson(answer.manifest) : null;
   await tx.query(
     `insert into inspection (module, commit, request_id, outcome, manifest, problems, notes, answered_at)
      values ($1, $2, $3, $4, $5, $6, $7, $8) on conflict do nothing`,
     [
       asked.module, asked.commit, answer.request, answer.outcome, manifest,
-      JSON.stringify(answer.outcome === 'invalid' ? answer.problems : []), JSON.stringify(answer.outcome === 'valid' ? answer.notes : []), now,
+      toJson(answer.outcome === 'invalid' ? answer.problems : []), toJson(answer.outcome === 'valid' ? answer.notes : []), now,
     ],
   );
   await endAnswered(tx, answer.request, now);
@@ -87,8 +88,8 @@ async function takeVerdict(tx: Db, asked: Asked, answer: Extract<BuildAnswer, { 
     `update build set verdict = $2, reason = $3, failed_step = $4, inputs = $5, answered_at = $6, built_by = $7, provenance = $8, log = $9, steps = $10
      where id = $1 and verdict is null returning id`,
     [
-      answer.request, answer.outcome, failed?.reason ?? null, failed?.step ?? null, JSON.stringify(answer.inputs), now, answer.builder,
-      answer.outcome === 'fit' ? answer.provenance : null, answer.log, JSON.stringify(answer.steps),
+      answer.request, answer.outcome, failed === null ? null : toText(failed.reason), failed?.step ?? null, toJson(answer.inputs), now, answer.builder,
+      answer.outcome === 'fit' ? answer.provenance : null, answer.log, toJson(answer.steps),
     ],
   );
   if (ended.length === 0) return;
@@ -104,7 +105,7 @@ async function keepArtifacts(tx: Db, answer: Extract<BuildAnswer, { outcome: 'fi
      select $1, a.name, a.kind, a.repository, a.digest, a.blob, a.size
      from jsonb_to_recordset($2::jsonb) a (name text, kind text, repository text, digest text, blob text, size bigint)
      on conflict do nothing`,
-    [answer.request, JSON.stringify(answer.artifacts)],
+    [answer.request, toJson(answer.artifacts)],
   );
   await tx.query(
     `update build b set not_reproducible = true

@@ -1,5 +1,6 @@
 import type { BuilderBeat, Claim, ClaimReply } from '../schema/messages';
 import type { Db } from './db';
+import { toJson } from './text';
 
 /** Atomic: of all who claim an attempt exactly one gets `go`, and the same one again. */
 export async function claimRequest(db: Db, claim: Claim, now: Date): Promise<ClaimReply> {
@@ -41,6 +42,6 @@ export async function beatRequests(db: Db, beats: readonly BuilderBeat[], now: D
      update request r set beat_at = $2, step = w.step, progress_at = case when r.step is distinct from w.step then $2 else r.progress_at end
      from beat b, jsonb_to_recordset(b.busy) w (request text, attempt int, step text)
      where r.id = w.request and r.attempt = w.attempt and r.state = 'taken' and r.taken_by = b.builder`,
-    [JSON.stringify(newest), now],
+    [toJson(newest), now],
   );
 }

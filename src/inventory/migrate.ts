@@ -34,7 +34,7 @@ export async function migrate(url: string): Promise<string[]> {
 }
 
 /** The compiler does not copy SQL: it is read where it is written, from the sources and from dist alike. */
-function migrationsFolder(): string {
+export function migrationsFolder(): string {
   let root = __dirname;
   while (!existsSync(join(root, 'package.json')) && dirname(root) !== root) root = dirname(root);
   return join(root, 'src', 'inventory', 'migrations');

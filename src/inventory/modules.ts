@@ -49,7 +49,8 @@ export async function readManyFacts(db: Db, modules: readonly string[], now: Dat
 export async function recordComparison(db: Db, comparison: Comparison, now: Date = new Date()): Promise<void> {
   await db.query(
     `update module set compared_version = $2, compared_at = $3, due_at = $4, situation = $5, verdict = $6, next = $7, line = $8, reason = $9,
-       since = $10, needs_person = $11, in_step = $12, counts = $13
+       since = $10, needs_person = $11, in_step = $12, counts = $13,
+       changed_at = case when facts_version = $2 then changed_at else $3 end
      where name = $1 and compared_version <= $2`,
     [
       comparison.module, comparison.version, now, comparison.until, comparison.situation, comparison.verdict, comparison.next.kind, comparison.line, comparison.reason,

@@ -1,21 +1,140 @@
+import { ulid } from 'ulid';
+import { UsageError } from '../domain/errors';
 import type { Times } from '../domain/times';
 import type { NodeBeat } from '../schema/messages';
 import type { Db } from './db';
+import { lockNodes } from './declare';
+import { beginEpochs } from './epochs';
+import { toJson } from './text';
 
 export interface Intent {
   readonly who: string;
   readonly why: string;
 }
+
 /** UsageError when the name is taken. */
-export declare function addNode(db: Db, node: { readonly name: string; readonly site: string; readonly facts: Readonly<Record<string, string>>; readonly brokerUser: string }): Promise<void>;
-export declare function removeNode(db: Db, name: string, intent: Intent): Promise<void>;
-export declare function listNodes(db: Db): Promise<Array<{ readonly name: string; readonly site: string; readonly facts: Readonly<Record<string, string>>; readonly brokerUser: string; readonly publicKey: string | null }>>;
+export async function addNode(db: Db, node: { readonly name: string; readonly site: string; readonly facts: Readonly<Record<string, string>>; readonly brokerUser: string }): Promise<void> {
+  const added = await db.query('insert into node (name, site, facts, broker_user) values ($1, $2, $3, $4) on conflict do nothing returning name', [node.name, node.site, JSON.stringify(node.facts), node.brokerUser]);
+  if (added.length === 0) throw new UsageError(`node ${node.name} exists already: tally node show ${node.name}`);
+}
+
+export async function removeNode(db: Db, name: string, { who, why }: Intent): Promise<void> {
+  await db.transaction(async (tx) => {
+    const removed = await tx.query('delete from node where name = $1 returning name', [name]);
+    if (removed.length === 0) throw new UsageError(`there is no node ${name}: tally node list`);
+    await tx.query(`insert into intent (id, verb, node, who, why) values ($1, 'node remove', $2, $3, $4)`, [ulid(), name, who, why]);
+  });
+}
+
+export async function listNodes(db: Db): Promise<Array<{ readonly name: string; readonly site: string; readonly facts: Readonly<Record<string, string>>; readonly brokerUser: string; readonly publicKey: string | null }>> {
+  return db.query('select name, site, facts, broker_user as "brokerUser", public_key as "publicKey" from node order by name');
+}
+
 /** Merged into the facts that are there; an empty value takes the fact away. */
-export declare function setFacts(db: Db, node: string, facts: Readonly<Record<string, string>>): Promise<void>;
-/** null: there is no such node, or its key is not known yet (`known` tells which). */
-export declare function nodeKeys(db: Db, names: readonly string[]): Promise<Map<string, string | null>>;
+export async function setFacts(db: Db, node: string, facts: Readonly<Record<string, string>>): Promise<void> {
+  const set = await db.query(
+    `update node set facts = (select coalesce(jsonb_object_agg(key, value), '{}') from jsonb_each(facts || $2::jsonb) where value <> '""') where name = $1 returning name`,
+    [node, JSON.stringify(facts)],
+  );
+  if (set.length === 0) throw new UsageError(`there is no node ${node}: tally node list`);
+}
+
+/** By node: its key, null while none has been taken yet. A name that is missing is no node. */
+export async function nodeKeys(db: Db, names: readonly string[]): Promise<Map<string, string | null>> {
+  const rows = await db.query<{ name: string; key: string | null }>('select name, public_key as key from node where name = any ($1)', [names]);
+  return new Map(rows.map((row) => [row.name, row.key]));
+}
+
+/** So many beats in a row that name another declaration than the one sent, and it is sent again. */
+const LAG = 2;
+
 /** Set-based; the first key of a node is taken, another one later is refused and its beat with it. */
-export declare function recordNodeBeats(db: Db, beats: readonly NodeBeat[], now: Date, times: Times): Promise<{ readonly refused: readonly string[] }>;
+export async function recordNodeBeats(db: Db, beats: readonly NodeBeat[], now: Date, times: Times): Promise<{ readonly refused: readonly string[] }> {
+  if (beats.length === 0) return { refused: [] };
+  const newest = [...new Map(beats.map((beat) => [beat.node, beat])).values()];
+  return db.transaction(async (tx) => {
+    const known = await tx.query<{ name: string; isOurs: boolean; isLate: boolean }>(
+      `select n.name, coalesce(n.public_key = b.key, true) as "isOurs", b.epoch = any (n.past_epochs) as "isLate"
+       from unnest($1::text[], $2::text[], $3::text[]) b (node, key, epoch) join node n on n.name = b.node
+       order by n.name for no key update of n`,
+      [newest.map((beat) => beat.node), newest.map((beat) => beat.publicKey), newest.map((beat) => beat.epoch)],
+    );
+    const refused = known.filter((node) => !node.isOurs).map((node) => node.name);
+    if (refused.length > 0) await refuseKeys(tx, newest.filter((beat) => refused.includes(beat.node)));
+    const good = new Set(known.filter((node) => node.isOurs && !node.isLate).map((node) => node.name));
+    const taken = newest.filter((beat) => good.has(beat.node));
+    await beginEpochs(tx, taken, now);
+    await takeBeats(tx, taken, now, times);
+    return { refused };
+  });
+}
+
+async function refuseKeys(tx: Db, beats: readonly NodeBeat[]): Promise<void> {
+  await tx.query(
+    'update node n set key_refused = b.key from unnest($1::text[], $2::text[]) b (node, key) where n.name = b.node and n.key_refused is distinct from b.key',
+    [beats.map((beat) => beat.node), beats.map((beat) => beat.publicKey)],
+  );
+}
+
+async function takeBeats(tx: Db, beats: readonly NodeBeat[], now: Date, times: Times): Promise<void> {
+  // A node that comes back is news for the modules that wait for it; the beats of the others are not.
+  await tx.query(
+    `select bump_modules(array(
+       select distinct p.module from node n join placement p on p.node = n.name
+       where n.name = any ($1) and coalesce(n.last_beat_at, n.added_at) + $3 * interval '1 millisecond' <= $2::timestamptz and p.build_id is not null and not p.is_applied))`,
+    [beats.map((beat) => beat.node), now, times.hostAway],
+  );
+  await tx.query(
+    `with said as (
+       select n.name, b.*, n.sent_sequence is not null and n.refused_sequence is distinct from n.sent_sequence
+         and ((b.received ->> 'sequence')::bigint, b.received ->> 'digest') is distinct from (n.sent_sequence, n.sent_digest) as is_lagging
+       from jsonb_to_recordset($1::jsonb) b (node text, "publicKey" text, "hostVersion" text, reads jsonb, received jsonb, applied jsonb)
+       join node n on n.name = b.node
+     )
+     update node n set
+       last_beat_at = $2,
+       public_key = coalesce(n.public_key, s."publicKey"),
+       host_version = s."hostVersion",
+       reads = s.reads,
+       received_sequence = coalesce((s.received ->> 'sequence')::bigint, 0),
+       received_digest = s.received ->> 'digest',
+       applied_sequence = coalesce((s.applied ->> 'sequence')::bigint, 0),
+       applied_digest = s.applied ->> 'digest',
+       lagging_beats = case when s.is_lagging and n.lagging_beats + 1 < $3 then n.lagging_beats + 1 else 0 end,
+       send_again = n.send_again or s.is_lagging and n.lagging_beats + 1 >= $3
+     from said s where n.name = s.name`,
+    [toJson(beats), now, LAG],
+  );
+}
+
 /** False when it was assigned already. UsageError when there is no such module or node. */
-export declare function assign(db: Db, module: string, node: string, intent: Intent): Promise<boolean>;
-export declare function unassign(db: Db, module: string, node: string, intent: Intent): Promise<boolean>;
+export async function assign(db: Db, module: string, node: string, { who, why }: Intent): Promise<boolean> {
+  return db.transaction(async (tx) => {
+    await lockNodes(tx, [node]);
+    await mustExist(tx, module, node);
+    const added = await tx.query('insert into placement (module, node, assigned_by) values ($1, $2, $3) on conflict do nothing returning node', [module, node, who]);
+    if (added.length > 0) await recordAssignment(tx, 'assign', module, node, { who, why });
+    return added.length > 0;
+  });
+}
+
+/** False when it was not assigned. UsageError when there is no such module or node. */
+export async function unassign(db: Db, module: string, node: string, { who, why }: Intent): Promise<boolean> {
+  return db.transaction(async (tx) => {
+    await lockNodes(tx, [node]);
+    await mustExist(tx, module, node);
+    const removed = await tx.query('delete from placement where module = $1 and node = $2 returning node', [module, node]);
+    if (removed.length > 0) await recordAssignment(tx, 'unassign', module, node, { who, why });
+    return removed.length > 0;
+  });
+}
+
+async function mustExist(tx: Db, module: string, node: string): Promise<void> {
+  const [row] = await tx.query<{ module: boolean; node: boolean }>('select exists (select from module where name = $1) as module, exists (select from node where name = $2) as node', [module, node]);
+  if (row?.module !== true) throw new UsageError(`there is no module ${module}: tally module list`);
+  if (!row.node) throw new UsageError(`there is no node ${node}: tally node list`);
+}
+
+async function recordAssignment(tx: Db, verb: 'assign' | 'unassign', module: string, node: string, { who, why }: Intent): Promise<void> {
+  await tx.query('insert into intent (id, verb, module, node, who, why) values ($1, $2, $3, $4, $5, $6)', [ulid(), verb, module, node, who, why]);
+}

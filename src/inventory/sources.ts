@@ -1,5 +1,6 @@
 import type { Times } from '../domain/times';
 import type { Db } from './db';
+import { toJson } from './text';
 
 export interface DueSource {
   readonly module: string;
@@ -56,7 +57,7 @@ export async function recordReadings(db: Db, readings: readonly ModuleReading[],
          next_read_at = $2::timestamptz + interval '1 millisecond' * case when not s.is_moved and m.nudged_until > $2 then $4 else $3 * (0.9 + 0.2 * random()) end
        from said s where m.name = s.name
        returning m.name, s.is_moved as "isMoved"`,
-      [JSON.stringify(readings.map(toRow)), now, times.readRefs, EXPECTING_MS],
+      [toJson(readings.map(toRow)), now, times.readRefs, EXPECTING_MS],
     );
     const moved = read.filter((row) => row.isMoved).map((row) => row.name);
     if (moved.length > 0) await tx.query('select settle_effective($1)', [moved]);

@@ -43,6 +43,7 @@ create table module (
 
   -- the comparison
   facts_version bigint not null default 1,
+  changed_at timestamptz not null default now(), -- since when a comparison is owed, while one is
   compared_version bigint not null default 0,
   nudged_version bigint not null default 0,
   compared_at timestamptz,
@@ -205,6 +206,7 @@ create table node (
   send_attempts int not null default 0,
   send_after timestamptz,                 -- backoff
   send_again boolean not null default false,
+  lagging_beats int not null default 0,   -- beats in a row that named another declaration than the one sent
   not_worked_out text,
   not_worked_out_since timestamptz
 ) with (fillfactor = 60);
@@ -318,7 +320,7 @@ end $$;
 create function bump_modules(names text[]) returns void language plpgsql as $$
 begin
   if cardinality(names) > 0 then
-    update module m set facts_version = m.facts_version + 1
+    update module m set facts_version = m.facts_version + 1, changed_at = case when m.facts_version = m.compared_version then now() else m.changed_at end
     from (select name from module where name = any (names) order by name for no key update) locked
     where m.name = locked.name;
   end if;
@@ -374,6 +376,7 @@ create trigger request_updated after update on request referencing new table as 
 create function bump_module_itself() returns trigger language plpgsql as $$
 begin
   new.facts_version := greatest(new.facts_version, old.facts_version + 1);
+  if old.facts_version = old.compared_version then new.changed_at := now(); end if;
   return new;
 end $$;
 create trigger module_updated before update on module for each row
