@@ -1,7 +1,7 @@
-import { pino } from 'pino';
 import { openHome, openJournal, readBuilderConfig, startBuilder } from '../src/builder';
 import { UsageError } from '../src/domain/errors';
 import { keptSigningKey, openLink } from '../src/link';
+import { createLog } from '../src/log';
 import { createRegistryClient } from '../src/registry';
 
 /** The builder as a process. A second signal ends it at once; what it held is then delivered again. */
@@ -10,7 +10,7 @@ const STOP_TIMEOUT_MS = 20_000;
 
 async function main(): Promise<void> {
   const config = readBuilderConfig(process.env);
-  const log = pino({ name: 'builder', level: process.env.TALLY_LOG_LEVEL ?? 'info', base: { builder: config.name } });
+  const log = createLog('builder', config.logLevel).child({ builder: config.name });
   const home = await openHome(config.home);
   const link = await openLink({
     url: config.amqpUrl,

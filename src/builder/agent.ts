@@ -31,7 +31,7 @@ export interface BuilderDeps {
   journal: Journal;
   key: KeyPair;
   config: Pick<BuilderConfig, 'name' | 'platforms' | 'beatMs' | 'limits'>;
-  log: Logger;
+  log: Pick<Logger, 'info' | 'warn' | 'error'>;
 }
 
 export interface Job {
@@ -132,8 +132,13 @@ export async function startBuilder(deps: BuilderDeps): Promise<{ stop(): Promise
         : await performInspection(request, { home, limits: config.limits }, stopper);
     const answer = completeAnswer(request, name, startedAt, found);
     log.info({ ...begun, outcome: answer.outcome, ...('reason' in answer ? { reason: answer.reason } : {}) }, `${request.kind} ended`);
-    await journal.append(answer);
+    // An answer that is not in the journal is worth more than none: at worst the same is built again.
+    await journal
+      .append(answer)
+      .catch((error: unknown) => log.error({ request: request.request, error: String(error) }, 'the journal could not be written'));
     await send(job, answer);
+    if (request.kind === 'build')
+      await home.prune(config.limits.cacheBytes).catch((error: unknown) => log.warn({ error: String(error) }, 'homes could not be pruned'));
   }
 
   function openLog(request: BuildRequest) {

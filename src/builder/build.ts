@@ -1,3 +1,5 @@
+import { rm } from 'node:fs/promises';
+import { join } from 'node:path';
 import { EnvironmentError } from '../domain/errors';
 import type { KeyPair } from '../link';
 import type { RegistryClient } from '../registry';
@@ -78,7 +80,6 @@ async function inWork(tools: BuildTools, attempt: Attempt, clock: Clock): Promis
     return await build(tools, attempt, clock, work);
   } finally {
     await work.remove();
-    await tools.home.prune(tools.limits.cacheBytes);
   }
 }
 
@@ -100,6 +101,8 @@ async function build(tools: BuildTools, attempt: Attempt, clock: Clock, work: Wo
   if (stopped !== null) return stopped.kind === 'failed' ? failed(stopped.step, stopped.reason, inputs) : environment(stopped.step, stopped.reason);
 
   clock.begin('pack');
+  // The commands may ask git for the commit; an artifact never holds the repository, which differs from checkout to checkout.
+  await rm(join(work.tree, '.git'), { recursive: true, force: true });
   const outputs = await findOutputs(reading.manifest, work.tree);
   if (typeof outputs === 'string') return failed('pack', outputs, inputs);
   const packed = await packOutputs(outputs, work.directory);

@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { access, mkdir, readdir, readFile, rmdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
+import { kill } from './processes';
 
 /**
  * Control groups, version 1 and 2, where this process may make them. Where it may not, a limit of memory is kept by measuring,
@@ -50,11 +51,15 @@ export async function createGroup(prefix: string, limits: { memoryBytes?: number
   };
 }
 
-/** Removes the groups that an earlier process of the same builder left. */
+/** Ends and removes the groups that an earlier process of the same builder left. */
 export async function removeGroups(prefix: string): Promise<void> {
   for (const parent of new Set((await findPlaces()).flatMap((place) => place.parents))) {
     const left = (await readdir(parent).catch(() => [])).filter((entry) => entry.startsWith(`${prefix}-`));
-    for (const entry of left) await removeGroup(join(parent, entry));
+    for (const entry of left) {
+      const inside = await readFile(join(parent, entry, 'cgroup.procs'), 'utf8').catch(() => '');
+      for (const pid of inside.split('\n').map(Number)) if (pid > 0) kill(pid);
+      await removeGroup(join(parent, entry));
+    }
   }
 }
 

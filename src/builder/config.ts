@@ -13,6 +13,7 @@ export interface BuilderConfig {
   home: string;
   platforms: string[];
   beatMs: number;
+  logLevel: string;
   limits: BuilderLimits;
 }
 
@@ -47,6 +48,7 @@ const variables = z.object({
     .regex(/^[a-z0-9]+-[a-z0-9]+(,[a-z0-9]+-[a-z0-9]+)*$/, 'platforms are os-architecture, with commas between')
     .default(ownPlatform()),
   TALLY_TIMES_BUILDER_BEAT: duration.or(z.coerce.number().int().positive()).default(defaultTimes.builderBeat),
+  TALLY_LOG_LEVEL: z.enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent']).default('warn'),
   TALLY_BUILDER_CHECKOUT_TIMEOUT: duration.default(defaultLimits.checkoutMs),
   TALLY_BUILDER_FETCH_TIMEOUT: duration.default(defaultLimits.fetchMs),
   TALLY_BUILDER_TIMEOUT: duration.default(defaultLimits.buildMs),
@@ -55,12 +57,15 @@ const variables = z.object({
   TALLY_BUILDER_CACHE: memory.default(defaultLimits.cacheBytes),
 });
 
+/** @throws UsageError naming the first variable that is missing or wrong; never its value, which may hold a password. */
 export function readBuilderConfig(environment: NodeJS.ProcessEnv): BuilderConfig {
-  const parsed = variables.safeParse(environment);
+  // An empty variable is one that was not set.
+  const given = Object.fromEntries(Object.entries(environment).filter(([, value]) => value !== ''));
+  const parsed = variables.safeParse(given);
   if (!parsed.success) {
     const [issue] = parsed.error.issues;
     const variable = String(issue?.path[0] ?? '');
-    const isMissing = environment[variable] === undefined;
+    const isMissing = given[variable] === undefined;
     throw new UsageError(`the builder cannot start: ${variable} ${isMissing ? 'is not set' : `is wrong: ${issue?.message ?? ''}`}`);
   }
   const read = parsed.data;
@@ -71,6 +76,7 @@ export function readBuilderConfig(environment: NodeJS.ProcessEnv): BuilderConfig
     home: resolve(read.TALLY_BUILDER_HOME),
     platforms: [...new Set(read.TALLY_PLATFORMS.split(','))],
     beatMs: read.TALLY_TIMES_BUILDER_BEAT,
+    logLevel: read.TALLY_LOG_LEVEL,
     limits: {
       checkoutMs: read.TALLY_BUILDER_CHECKOUT_TIMEOUT,
       fetchMs: read.TALLY_BUILDER_FETCH_TIMEOUT,

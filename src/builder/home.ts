@@ -44,6 +44,8 @@ export async function openHome(directory: string): Promise<BuilderHome> {
   const groups = `tally-builder-${id}`;
   const workRoot = join(home, 'work');
   const homes = join(home, 'homes');
+  // Measuring is what costs: only what was used since is measured again.
+  const measured = new Map<string, number>();
   await removeGroups(groups);
   await removeTree(workRoot);
   await mkdir(workRoot, { recursive: true, mode: 0o700 });
@@ -64,19 +66,25 @@ export async function openHome(directory: string): Promise<BuilderHome> {
     async homeOf(module) {
       const path = join(homes, module);
       await mkdir(path, { recursive: true });
+      measured.delete(path);
       await utimes(path, new Date(), new Date());
       return path;
     },
     async prune(mostBytes) {
-      const sizes = await Promise.all((await readdir(homes)).map((module) => measure(join(homes, module))));
-      sizes.sort((a, b) => b.usedMs - a.usedMs);
+      const used = await Promise.all(
+        (await readdir(homes)).map(async (module) => ({ path: join(homes, module), at: (await stat(join(homes, module))).mtimeMs })),
+      );
+      used.sort((a, b) => b.at - a.at);
       let sum = 0;
-      for (const { path, bytes } of sizes) {
+      for (const { path } of used) {
+        const bytes = measured.get(path) ?? (await measure(path));
+        measured.set(path, bytes);
         sum += bytes;
         if (sum > mostBytes) {
           // Out of the way first: a half-removed cache is never used.
           const doomed = join(workRoot, randomBytes(6).toString('hex'));
           await rename(path, doomed);
+          measured.delete(path);
           await removeTree(doomed);
         }
       }
@@ -104,10 +112,9 @@ function lockHome(name: string, directory: string): Promise<ReturnType<typeof cr
   });
 }
 
-async function measure(path: string): Promise<{ path: string; bytes: number; usedMs: number }> {
-  const { mtimeMs } = await stat(path);
+async function measure(path: string): Promise<number> {
   const { stdout } = await run('du', ['-sk', path], { timeout: DU_TIMEOUT_MS });
-  return { path, bytes: Number.parseInt(stdout, 10) * 1_024, usedMs: mtimeMs };
+  return Number.parseInt(stdout, 10) * 1_024;
 }
 
 /** Go makes the directories of its module cache read-only, which only root removes as they are. */

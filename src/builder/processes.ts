@@ -2,6 +2,15 @@ import { readdir, readFile } from 'node:fs/promises';
 
 const PAGE = 4_096;
 
+export function kill(pid: number | null): void {
+  if (pid === null) return;
+  try {
+    process.kill(pid, 'SIGKILL');
+  } catch {
+    // It has ended already.
+  }
+}
+
 interface ProcessLine {
   pid: number;
   parent: number;

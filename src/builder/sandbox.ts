@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { EnvironmentError } from '../domain/errors';
 import type { Group } from './cgroup';
 import { createGroup } from './cgroup';
-import { residentBytes } from './processes';
+import { kill, residentBytes } from './processes';
 
 /**
  * One command of a module in namespaces of its own: it sees its tree, its home and a temporary directory at constant places,
@@ -13,8 +13,8 @@ import { residentBytes } from './processes';
  * PID namespace ends with it, and with that every process it ever started, `setsid` or not.
  */
 
-/** Constant, so that what a tool writes of its own path into an artifact is the same on each builder. */
-export const TREE_INSIDE = '/tmp/build';
+// Constant, so that what a tool writes of its own path into an artifact is the same on each builder.
+const TREE_INSIDE = '/tmp/build';
 export const HOME_INSIDE = '/tmp/home';
 export const TMP_INSIDE = '/tmp';
 
@@ -46,12 +46,20 @@ export interface Sandbox {
   run(command: IsolatedCommand): Promise<Ending & { memoryBy: 'cgroup' | 'polling' | null }>;
 }
 
-const ENTER = 'while [ "$1" != -- ]; do echo 0 > "$1" || exit 1; shift; done; shift; exec "$@"';
+// The builder may have died before the signal of its death was asked for: each of the two asks afterwards who its parent is.
+const ENTER = `
+[ "$PPID" = "$1" ] || exit 1
+shift
+while [ "$1" != -- ]; do echo 0 > "$1" || exit 1; shift; done
+shift
+exec "$@" "$$"
+`;
 
 // Runs as PID 1 of the namespace. The number in /proc/self/stat is still the one outside, since /proc is mounted later.
 const INIT = `
-network=$1 tree=$2 home=$3 tmp=$4 hide=$5 command=$6
-read -r outside rest < /proc/self/stat
+network=$1 tree=$2 home=$3 tmp=$4 hide=$5 command=$6 unshare=$7
+read -r outside name state parent rest < /proc/self/stat
+[ "$parent" = "$unshare" ] || exit 1
 set -e
 if [ "$network" = none ]; then ip link set lo up 2>/dev/null || ifconfig lo up; fi
 mount --bind "$tree" "$tmp/build"
@@ -145,14 +153,13 @@ function trial([program = '', ...args]: string[]): Promise<string | null> {
 
 function runOne(command: IsolatedCommand, namespaces: string[], group: Group | null): Promise<Ending> {
   const { tree, home, tmp, hide, network } = command;
-  // The parent's death reaches `unshare` by the first flag and the namespace by --kill-child: a killed builder leaves nothing behind.
+  // The builder's death reaches `unshare` by the first flag and the namespace by --kill-child: a killed builder leaves nothing behind.
   const args = [
-    ...['-c', ENTER, 'tally-enter', ...(group?.procs ?? []), '--'],
-    ...['setpriv', '--pdeathsig', 'KILL', '--'],
+    ...['--pdeathsig', 'KILL', '--', 'sh', '-c', ENTER, 'tally-enter', String(process.pid), ...(group?.procs ?? []), '--'],
     ...['unshare', ...namespaces, '--pid', '--mount', '--ipc', ...(network === 'none' ? ['--net'] : []), '--fork', '--kill-child', '--'],
     ...['sh', '-c', INIT, 'tally-init', network, tree, home, tmp, hide, command.command],
   ];
-  const child = spawn('sh', args, { cwd: tree, env: command.env, stdio: ['ignore', 'pipe', 'pipe', 'pipe'], detached: true });
+  const child = spawn('setpriv', args, { cwd: tree, env: command.env, stdio: ['ignore', 'pipe', 'pipe', 'pipe'], detached: true });
   return supervise(child, command, group);
 }
 
@@ -165,7 +172,7 @@ function supervise(child: ChildProcess, command: IsolatedCommand, group: Group |
     // Killing PID 1 of the namespace lets `unshare` wait until the kernel has ended all the others.
     const stop = (why: Ending): void => {
       stopped ??= why;
-      kill(init ?? child.pid);
+      kill(init ?? child.pid ?? null);
     };
     const onAbort = (): void => stop({ kind: 'aborted' });
     const deadline = setTimeout(() => stop({ kind: 'timeout' }), Math.min(command.timeoutMs, 2 ** 31 - 1));
@@ -212,15 +219,6 @@ function supervise(child: ChildProcess, command: IsolatedCommand, group: Group |
       else resolve({ kind: 'exit', status: code ?? 137 });
     });
   });
-}
-
-function kill(pid: number | undefined): void {
-  if (pid === undefined) return;
-  try {
-    process.kill(pid, 'SIGKILL');
-  } catch {
-    // It has ended already.
-  }
 }
 
 /** The builder's own path without what a package manager put before it, and with the places where a system keeps its tools. */
