@@ -1,0 +1,131 @@
+/** One module or one node in full, as `status NAME` and `show NAME` print it. */
+import type { BuildRow, ModuleAnswer, NodeAnswer, PlacementRow } from '../schema/api';
+import { clock, colours, plain, table, wrapped } from './text';
+
+export function moduleLines(answer: ModuleAnswer, width: number): string[] {
+  const { row, declare, hold } = answer;
+  const facts: string[][] = [
+    ['source', `${answer.ref} of ${answer.repository}${answer.readAt === null ? '' : `, read ${clock(answer.readAt)}`}`],
+    ['declare', `${declare.policy}, said by ${declare.from === 'manifest' ? 'its manifest' : 'the mesh'}`],
+  ];
+  if (hold !== null) facts.push(['held', `by ${hold.by} since ${clock(hold.at)}: ${hold.why}`]);
+  if (answer.temporalUrl !== null) facts.push(['run', answer.temporalUrl]);
+  return [
+    ...wrapped(`${row.module}  ${row.line}`, width),
+    ...wrapped(`${row.situation ?? 'not compared yet'}: ${row.reason}`, width),
+    ...(row.remedy === null ? [] : [colours.cyan(`→ ${row.remedy}`)]),
+    '',
+    ...table(facts, width),
+    ...titled(
+      'problems',
+      answer.problems.flatMap((problem) => wrapped(problem, width - 2).map((line) => `  ${line}`)),
+    ),
+    ...titled(
+      'notes',
+      answer.notes.flatMap((note) => wrapped(note, width - 2).map((line) => `  ${line}`)),
+    ),
+    ...titled(
+      'nodes',
+      placementLines(answer.placements, (placement) => placement.node, width),
+    ),
+    ...titled('builds, newest first', table(answer.builds.map(buildCells), width, 2)),
+    ...titled(
+      'decisions, newest first',
+      table(
+        answer.intents.map((intent) => [clock(intent.at), intent.verb, intent.node ?? '', intent.who, intent.why]),
+        width,
+        2,
+      ),
+    ),
+  ];
+}
+
+export function nodeLines(answer: NodeAnswer, width: number): string[] {
+  const { row } = answer;
+  const seen = row.lastBeatAt === null ? '' : `, last beat ${clock(row.lastBeatAt)}`;
+  const held = (name: string, what: { sequence: number; digest: string | null } | null): string[] => [
+    name,
+    what === null ? 'nothing yet' : `sequence ${what.sequence}${what.digest === null ? '' : `, ${what.digest.slice(0, 19)}`}`,
+  ];
+  const facts: string[][] = [
+    ['site', row.site],
+    ['sending', row.sending],
+    held('sent', answer.sent),
+    held('received', answer.received),
+    held('applied', answer.applied),
+    [
+      'host',
+      answer.hostVersion === null
+        ? 'not seen yet'
+        : `${answer.hostVersion}, reads ${answer.shapes.join(', ')}; ${answer.epochs} ${answer.epochs === 1 ? 'installation' : 'installations'}`,
+    ],
+    ['key', answer.publicKey === null ? 'taken from its first beat' : `${answer.publicKey.replace(/-----[^-]+-----|\s/g, '')}`],
+    ...Object.entries(answer.facts).map(([key, value]) => [`fact ${key}`, value]),
+  ];
+  return [
+    `${row.node}  ${row.presence}${seen} · ${row.applied} of ${row.placements} modules applied`,
+    ...(row.trouble === null ? [] : [...wrapped(row.trouble.reason, width), colours.cyan(`→ ${plain(row.trouble.remedy)}`)]),
+    '',
+    ...table(facts, width),
+    ...titled(
+      'modules',
+      placementLines(answer.placements, (placement) => placement.module, width),
+    ),
+    ...titled(
+      'reports, newest first',
+      table(
+        answer.reports.map((report) => [
+          clock(report.receivedAt),
+          `number ${report.number}`,
+          report.refused ?? (report.failures.length === 0 ? `all held, ${report.changes} changed` : `failed ${report.failures.join(', ')}`),
+        ]),
+        width,
+        2,
+      ),
+    ),
+  ];
+}
+
+function titled(title: string, lines: readonly string[]): string[] {
+  return lines.length === 0 ? [] : ['', colours.bold(title), ...lines];
+}
+
+function placementLines(placements: readonly PlacementRow[], nameOf: (placement: PlacementRow) => string, width: number): string[] {
+  const lines = table(
+    placements.map((placement) => [
+      nameOf(placement),
+      placement.declared === null ? '-' : short(placement.declared.commit),
+      placementWords(placement),
+    ]),
+    width,
+    2,
+  );
+  return lines.flatMap((line, at) => {
+    const failing = placements[at]?.failing;
+    return failing == null ? [line] : [line, ...wrapped(failing.message, width - 4).map((text) => `    ${text}`)];
+  });
+}
+
+function placementWords(placement: PlacementRow): string {
+  if (placement.declared === null) return 'nothing declared yet';
+  if (placement.isApplied) return `applied${placement.applied?.at == null ? '' : ` since ${clock(placement.applied.at)}`}`;
+  const since = placement.outstandingSince === null ? '' : ` since ${clock(placement.outstandingSince)}`;
+  const has =
+    placement.applied === null
+      ? 'nothing applied yet'
+      : `has ${placement.applied.commit === null ? placement.applied.build : short(placement.applied.commit)}`;
+  const failing = placement.failing === null ? '' : `, ${placement.failing.count} reports failed on ${placement.failing.resources.join(', ')}`;
+  return `outstanding${since}, ${has}${failing}`;
+}
+
+function buildCells(build: BuildRow): string[] {
+  const words: string[] = [build.state === 'answered' ? build.verdict : build.state];
+  if (build.try > 1) words.push(`try ${build.try}`);
+  if (build.isEffective) words.push('effective');
+  const reason = build.reason === null ? '' : `: ${build.reason}`;
+  return [short(build.commit), clock(build.requestedAt), build.build, `${words.join(', ')}${reason}`];
+}
+
+export function short(commit: string): string {
+  return commit.slice(0, 7);
+}

@@ -1,0 +1,95 @@
+/** Text that fits the terminal. Whatever comes from modules and machines loses its control characters before it is shown. */
+import { createColors } from 'picocolors';
+import stringWidth from 'string-width';
+import { minuteOf, renderTimes } from '../domain/times';
+
+export const colours = createColors(process.stdout.isTTY === true && (process.env.NO_COLOR ?? '') === '' && process.env.TERM !== 'dumb');
+
+const PIPE_WIDTH = 80;
+const LEAST_WIDTH = 40;
+
+export function terminalWidth(): number {
+  return process.stdout.isTTY ? Math.max(LEAST_WIDTH, process.stdout.columns ?? PIPE_WIDTH) : PIPE_WIDTH;
+}
+
+/** One line without control characters, with its times as this place's clock shows them. */
+export function plain(text: string): string {
+  return renderTimes(text.replace(/\p{Cc}+/gu, ' '), Date.now(), -new Date().getTimezoneOffset());
+}
+
+export function clock(iso: string): string {
+  return plain(minuteOf(iso));
+}
+
+/** 40 s, 12 min, 3 h, 5 d: one unit is enough for a glance. */
+export function lasted(sinceIso: string, nowIso: string): string {
+  const seconds = Math.max(0, Math.round((Date.parse(nowIso) - Date.parse(sinceIso)) / 1_000));
+  if (seconds < 120) return `${seconds} s`;
+  if (seconds < 7_200) return `${Math.floor(seconds / 60)} min`;
+  if (seconds < 172_800) return `${Math.floor(seconds / 3_600)} h`;
+  return `${Math.floor(seconds / 86_400)} d`;
+}
+
+export function padded(text: string, width: number): string {
+  return text + ' '.repeat(Math.max(0, width - stringWidth(text)));
+}
+
+export function cut(text: string, width: number): string {
+  if (stringWidth(text) <= width) return text;
+  let kept = '';
+  let used = 0;
+  for (const { segment } of new Intl.Segmenter().segment(text)) {
+    const wide = stringWidth(segment);
+    if (used + wide > width - 1) break;
+    kept += segment;
+    used += wide;
+  }
+  return `${kept.trimEnd()}…`;
+}
+
+const PART = ' · ';
+/** A part that is shortened to less than this says nothing any more. */
+const LEAST_PART = 14;
+
+/** Shortens the longest part first, so that each of the facts is still named; only then the end goes. */
+export function fitted(line: string, width: number): string {
+  const parts = plain(line).split(PART);
+  // Each turn shortens one part for good, so there are at most as many turns as parts.
+  for (let turn = 0; turn < parts.length; turn += 1) {
+    const excess = stringWidth(parts.join(PART)) - width;
+    if (excess <= 0) break;
+    const widths = parts.map((part) => stringWidth(part));
+    const longest = widths.indexOf(Math.max(...widths));
+    const wide = widths[longest] ?? 0;
+    if (wide <= LEAST_PART) break;
+    parts[longest] = cut(parts[longest] ?? '', Math.max(LEAST_PART, wide - excess));
+  }
+  return cut(parts.join(PART), width);
+}
+
+/** Lines of at most `width`, broken between words. */
+export function wrapped(text: string, width: number): string[] {
+  const lines: string[] = [];
+  let line = '';
+  for (const word of plain(text).split(' ')) {
+    const longer = line === '' ? word : `${line} ${word}`;
+    if (stringWidth(longer) <= width) {
+      line = longer;
+      continue;
+    }
+    if (line !== '') lines.push(line);
+    line = word;
+  }
+  return [...lines, line].map((one) => cut(one, width));
+}
+
+/** Columns as wide as their widest cell; the last one takes what is left. */
+export function table(rows: readonly (readonly string[])[], width: number, indent = 0): string[] {
+  const cells = rows.map((row) => row.map(plain));
+  const columns = Math.max(0, ...cells.map((row) => row.length));
+  const widths = Array.from({ length: columns - 1 }, (_, at) => Math.min(28, Math.max(0, ...cells.map((row) => stringWidth(row[at] ?? '')))));
+  return cells.map((row) => {
+    const line = row.map((cell, at) => (at < columns - 1 ? padded(cut(cell, widths[at] ?? 0), widths[at] ?? 0) : cell)).join('  ');
+    return `${' '.repeat(indent)}${cut(line, width - indent)}`.trimEnd();
+  });
+}
