@@ -1,11 +1,11 @@
 import { type ChildProcess, spawn } from 'node:child_process';
-import { chmodSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { chmodSync, existsSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { PassThrough, Writable } from 'node:stream';
 import { connect } from 'amqplib';
 import { Client } from 'pg';
 import { plainReporter, type ServerAddresses, startServers, stopLeftovers } from '../../src/servers';
+import { newDataDir } from '../support/dataDir';
 import { eventually } from '../support/eventually';
 
 const silent = plainReporter(new Writable({ write: (_chunk, _encoding, done) => done() }));
@@ -17,8 +17,7 @@ let dataDir: string;
 
 beforeEach(() => {
   for (const name of FOUND_BY) delete process.env[name];
-  dataDir = mkdtempSync(join(tmpdir(), 'tally-servers-'));
-  chmodSync(dataDir, 0o755);
+  dataDir = newDataDir();
 });
 
 afterEach(async () => {
@@ -70,8 +69,7 @@ describe('the servers of a data directory', () => {
   });
 
   test('of two data directories run side by side', async () => {
-    const other = mkdtempSync(join(tmpdir(), 'tally-servers-'));
-    chmodSync(other, 0o755);
+    const other = newDataDir();
     const start = (dir: string) => startServers({ dataDir: dir, reporter: silent, only: ['registry', 'rabbitmq'] });
     const both = await Promise.all([start(dataDir), start(other)]);
     await Promise.all(both.map(({ addresses }) => declare(addresses, 'mine')));
@@ -154,7 +152,7 @@ describe('a server that a variable names', () => {
   test('is used as it is, and not stopped', async () => {
     const own = await startServers({ dataDir, reporter: silent, only: ['registry'] });
     process.env.REGISTRY_URL = own.addresses.registryUrl;
-    const otherDir = mkdtempSync(join(tmpdir(), 'tally-servers-'));
+    const otherDir = newDataDir();
     const found = await startServers({ dataDir: otherDir, reporter: silent, only: ['registry'] });
     expect(found.addresses.registryUrl).toBe(own.addresses.registryUrl);
     await found.stop();
@@ -199,7 +197,7 @@ describe('a configured port', () => {
   test('that is taken is said, not replaced', async () => {
     const taken = await startServers({ dataDir, reporter: silent, only: ['registry'] });
     process.env.TALLY_PORT_REGISTRY = new URL(taken.addresses.registryUrl).port;
-    const otherDir = mkdtempSync(join(tmpdir(), 'tally-servers-'));
+    const otherDir = newDataDir();
     await expect(startServers({ dataDir: otherDir, reporter: silent, only: ['registry'] })).rejects.toMatchObject({ kind: 'usage' });
     rmSync(otherDir, { recursive: true });
     await taken.stop();

@@ -1,11 +1,9 @@
 import { randomBytes } from 'node:crypto';
-import { chmodSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { existsSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
-import { findTestServer, plainReporter, type Servers, startServers, stopLeftovers } from '../../src/servers';
-import { setRun } from './test-run';
-
-const PREFIX = 'tally-test-';
+import { findTestServer, plainReporter, startServers } from '../../src/servers';
+import { newDataDir, removeAbandoned } from './dataDir';
+import { beginRun } from './test-run';
 
 /** The part of Jest's global configuration that is read here. */
 interface AskedOfJest {
@@ -20,14 +18,11 @@ export default async function globalSetup(config: AskedOfJest): Promise<void> {
   process.env.TALLY_TEST_SERVER = await findTestServer(resolve(config.rootDir, '.tally'), reporter);
   if (!needsServers(config.nonFlagArgs, resolve(config.rootDir, 'test'))) return;
   await removeAbandoned();
-  const dataDir = mkdtempSync(join(tmpdir(), PREFIX));
-  // PostgreSQL of root runs as another user, who must come through.
-  chmodSync(dataDir, 0o755);
+  const dataDir = newDataDir();
   try {
     const servers = await startServers({ dataDir, reporter });
     const { addresses } = servers;
-    setRun({ servers, dataDir });
-    stopOnSignal(servers, dataDir);
+    beginRun({ servers, dataDir });
     // Everything a test makes on a server carries the run's name, so that the run's end can take it away.
     process.env.TALLY_TEST_RUN = randomBytes(4).toString('hex');
     process.env.TALLY_TEST_TEMPORAL = addresses.temporalAddress;
@@ -39,17 +34,6 @@ export default async function globalSetup(config: AskedOfJest): Promise<void> {
   } catch (error) {
     rmSync(dataDir, { recursive: true, force: true });
     throw error;
-  }
-}
-
-/** Jest dies of a signal without its teardown. */
-function stopOnSignal(servers: Servers, dataDir: string): void {
-  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
-    process.once(signal, async () => {
-      await servers.stop();
-      rmSync(dataDir, { recursive: true, force: true });
-      process.exit(1);
-    });
   }
 }
 
@@ -72,15 +56,4 @@ function reachable(files: string[]): Set<string> {
     }
   }
   return seen;
-}
-
-/** A run that was killed leaves its servers and their folder behind. */
-async function removeAbandoned(): Promise<void> {
-  for (const entry of readdirSync(tmpdir())) {
-    const dataDir = join(tmpdir(), entry);
-    const usedBy = join(dataDir, 'servers', 'used-by');
-    if (!entry.startsWith(PREFIX) || !existsSync(usedBy) || existsSync(`/proc/${readFileSync(usedBy, 'utf8').trim()}`)) continue;
-    await stopLeftovers(dataDir);
-    rmSync(dataDir, { recursive: true, force: true });
-  }
 }
