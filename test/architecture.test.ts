@@ -16,7 +16,7 @@ const MAY_IMPORT: Record<string, string[]> = {
   'src/imports': ['src/domain', 'src/schema'],
   'src/inventory': ['src/domain', 'src/schema'],
   'src/pack': ['src/domain'],
-  'src/builder': [...OF_A_NODE, 'src/imports'],
+  'src/builder': [...OF_A_NODE, 'src/source', 'src/imports'],
   'src/host': OF_A_NODE,
   'src/board': ['src/domain', 'src/schema'],
   workflows: ['src/domain'],

@@ -1,8 +1,11 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { openHome, openJournal, readBuilderConfig, startBuilder } from '../src/builder';
 import { UsageError } from '../src/domain/errors';
 import { keptSigningKey, openLink } from '../src/link';
 import { createLog } from '../src/log';
 import { createRegistryClient } from '../src/registry';
+import { packageRoot } from '../src/servers/places';
 
 /** The builder as a process. A second signal ends it at once; what it held is then delivered again. */
 
@@ -19,8 +22,9 @@ async function main(): Promise<void> {
     onHandlerError: (error, queue) => log.warn({ queue, error: String(error) }, 'a queue could not be read'),
   });
   const registry = createRegistryClient({ url: config.registryUrl });
+  const { version } = JSON.parse(readFileSync(join(packageRoot(), 'package.json'), 'utf8')) as { version: string };
   const key = keptSigningKey(home.directory);
-  const builder = await startBuilder({ link, registry, home, journal: await openJournal(home.directory), key, config, log });
+  const builder = await startBuilder({ version, link, registry, home, journal: await openJournal(home.directory), key, config, log });
   log.info({ platforms: config.platforms, home: home.directory }, 'the builder takes requests');
 
   const signal = await new Promise<string>((resolve) => {

@@ -30,6 +30,8 @@ export interface BuilderDeps {
   home: BuilderHome;
   journal: Journal;
   key: KeyPair;
+  /** Of Tally, for the beats. */
+  version: string;
   config: Pick<BuilderConfig, 'name' | 'platforms' | 'beatMs' | 'limits'>;
   log: Pick<Logger, 'info' | 'warn' | 'error'>;
 }
@@ -55,7 +57,7 @@ export async function startBuilder(deps: BuilderDeps): Promise<{ stop(): Promise
   const gate = createGate(ending.signal);
   const claims = createClaims({ link, builder: name, platforms: config.platforms, ending: ending.signal });
   const sandbox = createSandbox(home.groups);
-  const beats = startBeats({ link, jobs, claims, publicKey: deps.key.publicKey, config });
+  const beats = startBeats({ link, jobs, claims, publicKey: deps.key.publicKey, version: deps.version, config });
 
   async function receive(delivery: Delivery): Promise<void> {
     // Held, not put back: it would come again at once. Closing the channel gives it back.

@@ -1,4 +1,3 @@
-import { version } from '../../package.json';
 import type { Link } from '../link';
 import { EXCHANGES, ROUTES } from '../link';
 import type { Job } from './agent';
@@ -20,6 +19,8 @@ export function startBeats(options: {
   jobs: ReadonlyMap<string, Job>;
   claims: Claims;
   publicKey: string;
+  /** Of Tally. */
+  version: string;
   config: Pick<BuilderConfig, 'name' | 'platforms' | 'beatMs'>;
 }): Beats {
   const { link, jobs, claims, config } = options;
@@ -31,7 +32,7 @@ export function startBeats(options: {
     );
     const beat = {
       ...{ v: 1, builder: config.name, platforms: config.platforms, at: new Date().toISOString() },
-      ...{ publicKey: options.publicKey, version, busy: busy.slice(0, BUSY_MOST) },
+      ...{ publicKey: options.publicKey, version: options.version, busy: busy.slice(0, BUSY_MOST) },
     };
     // One that is lost is followed by the next.
     await link

@@ -3,12 +3,9 @@
  * it runs code of modules, and only where that sees nothing of the builder. What is not the module's own fault is never `failed`.
  */
 
-export type { BuilderDeps } from './agent';
 export { startBuilder } from './agent';
-export type { BuilderConfig, BuilderLimits } from './config';
+export type { BuilderLimits } from './config';
 export { defaultLimits, readBuilderConfig } from './config';
-export type { BuilderHome } from './home';
 export { openHome } from './home';
-export type { Journal } from './journal';
 export { openJournal } from './journal';
 export { STATEMENT_TYPE } from './provenance';

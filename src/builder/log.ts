@@ -154,7 +154,7 @@ const COLOUR = new RegExp(`${ESC}\\[[0-9;]*m`, 'g');
 const CONTROL = new RegExp(`${ESC}\\[[0-9;?]*[A-Za-z]|${ESC}\\][^\\u0007]*\\u0007|[\\u0000-\\u0008\\u000b-\\u001f\\u007f]`, 'g');
 
 /** Without what a terminal or the store would stumble over; colours stay. */
-export function cleanLine(raw: string): string {
+function cleanLine(raw: string): string {
   const end = raw.endsWith('\r') ? raw.slice(0, -1) : raw;
   // A progress bar redraws its line: only what was last seen counts.
   const shown = end.slice(end.lastIndexOf('\r') + 1);

@@ -29,7 +29,7 @@ export interface ProvenanceParts {
   finishedAt: string;
 }
 
-export function provenanceStatement({ request, builder, inputs, artifacts, startedAt, finishedAt }: ProvenanceParts): object {
+function provenanceStatement({ request, builder, inputs, artifacts, startedAt, finishedAt }: ProvenanceParts): object {
   const repository = withoutLogin(request.repository);
   return {
     _type: 'https://in-toto.io/Statement/v1',

@@ -154,12 +154,12 @@ function trial([program = '', ...args]: string[]): Promise<string | null> {
 function runOne(command: IsolatedCommand, namespaces: string[], group: Group | null): Promise<Ending> {
   const { tree, home, tmp, hide, network } = command;
   // The builder's death reaches `unshare` by the first flag and the namespace by --kill-child: a killed builder leaves nothing behind.
-  const args = [
-    ...['--pdeathsig', 'KILL', '--', 'sh', '-c', ENTER, 'tally-enter', String(process.pid), ...(group?.procs ?? []), '--'],
+  const [program = '', ...args] = [
+    ...['setpriv', '--pdeathsig', 'KILL', '--', 'sh', '-c', ENTER, 'tally-enter', String(process.pid), ...(group?.procs ?? []), '--'],
     ...['unshare', ...namespaces, '--pid', '--mount', '--ipc', ...(network === 'none' ? ['--net'] : []), '--fork', '--kill-child', '--'],
     ...['sh', '-c', INIT, 'tally-init', network, tree, home, tmp, hide, command.command],
   ];
-  const child = spawn('setpriv', args, { cwd: tree, env: command.env, stdio: ['ignore', 'pipe', 'pipe', 'pipe'], detached: true });
+  const child = spawn(program, args, { cwd: tree, env: command.env, stdio: ['ignore', 'pipe', 'pipe', 'pipe'], detached: true });
   return supervise(child, command, group);
 }
 

@@ -31,7 +31,7 @@ function explainAll(issues: readonly Issue[], base: Path, written: unknown): Fin
 }
 
 /** The nearest of the known words, where one is near enough to have been meant. */
-export function nearest(word: string, known: readonly string[]): string | null {
+function nearest(word: string, known: readonly string[]): string | null {
   const [best] = known.map((candidate) => ({ candidate, far: distance(word.toLowerCase(), candidate) })).sort((a, b) => a.far - b.far);
   if (best === undefined) return null;
   const near = best.candidate.length < 4 ? 1 : Math.max(2, Math.floor(best.candidate.length / 2.5));

@@ -142,7 +142,7 @@ export async function startTestBuilder(
   const link = await openLink({ url: control.vhost.amqpUrl, name });
   const key = keptSigningKey(home.directory);
   const builder = await startBuilder({
-    ...{ link, home, key },
+    ...{ link, home, key, version: '0.0.0-test' },
     registry: createRegistryClient({ url: options.registryUrl ?? registryUrl(), timeoutMs: 5_000 }),
     journal: await openJournal(home.directory),
     config: {
