@@ -1,0 +1,129 @@
+import { type Control, createPasses, startControl } from '../../src/control';
+import { compare } from '../../src/domain/comparison';
+import { EnvironmentError } from '../../src/domain/errors';
+import { readFacts, recordComparison } from '../../src/inventory/modules';
+import { addNode } from '../../src/inventory/nodes';
+import { nodeExchange, nodeQueue } from '../../src/link';
+import { type ControlWorld, controlWorld, HEAD, moduleAt } from '../support/control';
+import { eventually } from '../support/eventually';
+
+let world: ControlWorld;
+const running = new Set<string>();
+let ensured = 0;
+let connections = 1;
+
+async function start(): Promise<Control> {
+  const control = await startControl(world.deps, {
+    ensureTemporal: async () => {
+      ensured += 1;
+    },
+    runningModules: async () => running,
+    connections: () => connections,
+  });
+  world.atEnd(() => control.stop());
+  return control;
+}
+
+/** As the module's workflow does it when it looks. */
+async function look(module: string): Promise<void> {
+  const facts = await readFacts(world.db, module, world.deps.now(), world.deps.times);
+  if (facts === null) throw new Error(`no module ${module}`);
+  await recordComparison(world.db, compare(facts, world.deps.times), world.deps.now());
+}
+
+function nudges(module: string): number {
+  return world.temporal.nudged.filter((name) => name === module).length;
+}
+
+beforeEach(async () => {
+  world = await controlWorld();
+  running.clear();
+  ensured = 0;
+  connections = 1;
+});
+
+afterEach(() => world.close());
+
+describe('the nudge pass', () => {
+  it('tells a module once of however many changes, and again after the next', async () => {
+    running.add('kiosk');
+    await moduleAt(world, 'kiosk');
+    const control = await start();
+    await eventually(() => nudges('kiosk') === 1);
+    control.wakeNudges();
+    await moduleAt(world, 'greeter');
+    running.add('greeter');
+    // Added and read are two changes, and may be two passes.
+    await eventually(() => nudges('greeter') > 0);
+    expect(nudges('kiosk')).toBe(1);
+    await look('kiosk');
+    await world.db.query('update module set head_commit = $1', ['b'.repeat(40)]);
+    control.wakeNudges();
+    await eventually(() => nudges('kiosk') === 2);
+  });
+
+  it('loses nothing while Temporal is away', async () => {
+    running.add('kiosk');
+    world.temporal.failure = new EnvironmentError('Temporal is away');
+    await moduleAt(world, 'kiosk');
+    await start();
+    await eventually(() => ensured > 0);
+    expect(nudges('kiosk')).toBe(0);
+    world.temporal.failure = null;
+    await eventually(() => nudges('kiosk') === 1);
+  });
+});
+
+describe('the ensure pass', () => {
+  it('starts the workflows that are missing: a wiped Temporal heals', async () => {
+    for (const module of ['kiosk', 'greeter']) {
+      await moduleAt(world, module);
+      await look(module);
+    }
+    running.add('greeter');
+    await start();
+    await eventually(() => nudges('kiosk') === 1);
+    expect(ensured).toBe(1);
+    expect(nudges('greeter')).toBe(0);
+  });
+
+  it('gives every node its exchange and queue, also on a broker that lost them', async () => {
+    await addNode(world.db, { name: 'alpha', site: 'home', facts: {}, brokerUser: 'node-alpha' });
+    await start();
+    await eventually(async () => await world.link.withChannel((channel) => channel.checkQueue(nodeQueue('alpha'))));
+    expect(await world.link.withChannel((channel) => channel.checkExchange(nodeExchange('alpha')))).toBeDefined();
+  });
+});
+
+describe('the scheduled passes', () => {
+  const sources = { readDue: async () => 3 };
+
+  it('sweep nudges what is owed or due, and nothing else', async () => {
+    const passes = createPasses(world.deps, sources);
+    for (const module of ['settled', 'owed', 'due']) {
+      await moduleAt(world, module);
+      await look(module);
+    }
+    await world.db.query('update module set due_at = null');
+    expect(await passes.sweep()).toBe(0);
+    await world.db.query(`update module set head_commit = $1 where name = 'owed'`, ['b'.repeat(40)]);
+    await world.db.query(`update module set due_at = now() - interval '1 second' where name = 'due'`);
+    expect(await passes.sweep()).toBe(2);
+    expect([...world.temporal.nudged].sort()).toEqual(['due', 'owed']);
+    expect(await passes.readSources()).toBe(3);
+  });
+
+  it('the full pass finds what the versions missed, and only that', async () => {
+    const passes = createPasses(world.deps, sources);
+    for (const module of ['sound', 'missed']) {
+      await moduleAt(world, module);
+      await look(module);
+    }
+    await world.db.query('update module set due_at = null');
+    expect(await passes.fullPass()).toBe(0);
+    await world.db.query(`update module set situation = 'in step', next = 'nothing' where name = 'missed'`);
+    expect(await passes.fullPass()).toBe(1);
+    expect(world.temporal.nudged).toEqual(['missed']);
+    expect(await world.row(`select head_commit from module where name = 'missed'`)).toEqual({ head_commit: HEAD });
+  });
+});
