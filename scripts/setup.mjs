@@ -1,7 +1,7 @@
 // Set-up before `npm start` and `npm test`: packages when they differ from the lock file, a build when sources are newer
 // than it. Runs before anything is installed, so it uses Node alone.
 import { spawnSync } from 'node:child_process';
-import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, utimesSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
@@ -11,9 +11,12 @@ const stamp = join(root, 'dist', '.built');
 
 checkNode();
 step('packages', packagesDiffer(), 'npm', ['ci', '--include=dev', '--no-audit', '--no-fund', '--loglevel=error']);
+const beforeBuild = new Date();
 step('build', newestChange() > changeOf(stamp), 'npm', ['run', '--silent', 'build']);
 mkdirSync(dirname(stamp), { recursive: true });
 writeFileSync(stamp, '');
+// What is edited while it builds is newer than the build.
+utimesSync(stamp, beforeBuild, beforeBuild);
 
 function checkNode() {
   const wanted = readJson('package.json').engines.node.replace('>=', '');
