@@ -29,7 +29,8 @@ export interface KeeperOptions {
   readonly name: string;
   /** Before anyone gets the connection. */
   readonly prepare?: (model: ChannelModel) => Promise<void>;
-  readonly onChange: () => void;
+  /** Connected, or a connection or a try for one has failed. */
+  readonly onChange: (isUp: boolean) => void;
 }
 
 export function keepConnected(options: KeeperOptions): Keeper {
@@ -54,7 +55,7 @@ export function keepConnected(options: KeeperOptions): Keeper {
       }
       model = null;
       blocked = null;
-      options.onChange();
+      if (!ended.signal.aborted) options.onChange(false);
       delayMs = Date.now() - since > STEADY_AFTER_MS ? FIRST_DELAY_MS : Math.min(delayMs * 2, MOST_DELAY_MS);
       await pause(delayMs * (0.5 + Math.random() / 2), undefined, { signal: ended.signal }).catch(() => undefined);
     }
@@ -81,7 +82,7 @@ export function keepConnected(options: KeeperOptions): Keeper {
       model = opened;
       reason = null;
       for (const wake of [...waiting]) wake(opened);
-      options.onChange();
+      options.onChange(true);
       await Promise.race([closed, once(ended.signal, 'abort')]);
       reason = failure ?? 'the broker closed the connection';
     } finally {

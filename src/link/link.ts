@@ -22,9 +22,10 @@ export async function openLink(options: LinkOptions): Promise<Link> {
   let wasUp: boolean | null = null;
   let connections = 0;
 
-  const onChange = (): void => {
+  const onChange = (isOneUp: boolean): void => {
     const isUp = out.current() !== null && into.current() !== null;
-    if (isUp === wasUp) return;
+    // That one stands and the other does not yet is no news.
+    if (isUp === wasUp || (isOneUp && !isUp)) return;
     wasUp = isUp;
     options.onState?.({ isUp, reason: isUp ? null : (out.reason() ?? into.reason()) });
   };
@@ -35,9 +36,9 @@ export async function openLink(options: LinkOptions): Promise<Link> {
       for (const declare of declarations) await onChannel(model, declare);
       connections += 1;
     },
-    onChange: () => onChange(),
+    onChange: (isOneUp) => onChange(isOneUp),
   });
-  const out = keepConnected({ url: options.url, name: `${options.name} (publishes)`, onChange: () => onChange() });
+  const out = keepConnected({ url: options.url, name: `${options.name} (publishes)`, onChange: (isOneUp) => onChange(isOneUp) });
 
   const publisher = createPublisher(out, user);
   const requester = createRequester(out, user);

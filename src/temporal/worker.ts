@@ -1,5 +1,4 @@
 /** The Temporal worker of one control process: workflows, local decisions, asked activities and passes on one task queue. */
-import path from 'node:path';
 import { NativeConnection, Worker, type WorkflowBundleOption } from '@temporalio/worker';
 import { type AskedDeps, createAsked } from '../../activities/asked';
 import { createDecisions, type DecisionDeps } from '../../activities/decisions';
@@ -28,7 +27,7 @@ export async function createControlWorker(options: ControlWorkerOptions): Promis
     taskQueue: options.taskQueue,
     identity: options.identity,
     ...(options.workflowBundle === undefined
-      ? { workflowsPath: path.resolve(__dirname, '../../workflows/index') }
+      ? { workflowsPath: require.resolve('../../workflows/index') }
       : { workflowBundle: options.workflowBundle }),
     activities: { ...createDecisions(options.decisions), ...createAsked(options.asked), ...options.passes },
     maxCachedWorkflows: options.maxCachedWorkflows ?? 200,
