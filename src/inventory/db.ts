@@ -93,17 +93,22 @@ async function again<T>(connect: () => Promise<PoolClient>, after: 'rolled back'
         continue;
       }
       if (trouble === null) throw error;
-      throw new EnvironmentError(`the store did not answer: ${error instanceof Error ? error.message : String(error)}`, { cause: error });
+      throw new EnvironmentError(`the store did not answer: ${partsOf(error).message}`, { cause: error });
     }
   }
 }
 
 /** What went wrong with the store itself; null: a defect or a violated constraint. */
 function troubleOf(error: unknown): 'rolled back' | 'lost' | null {
-  if (!(error instanceof Error)) return null;
-  const code = 'code' in error && typeof error.code === 'string' ? error.code : '';
+  const { code, message } = partsOf(error);
   if (code === '40001' || code === '40P01' || code === '55P03') return 'rolled back';
   // Connection exceptions, insufficient resources, an operator's intervention, and what the socket says.
   if (/^(08|53|57)...$|^E[A-Z]+$/.test(code)) return 'lost';
-  return /^(Connection terminated|timeout exceeded|Query read timeout|Client has encountered a connection error)/.test(error.message) ? 'lost' : null;
+  return /^(Connection terminated|timeout exceeded|Query read timeout|Client has encountered a connection error)/.test(message) ? 'lost' : null;
+}
+
+/** An error of Node itself need not be an instance of this realm's Error. */
+function partsOf(error: unknown): { code: string; message: string } {
+  const { code, message } = typeof error === 'object' && error !== null ? (error as { code?: unknown; message?: unknown }) : {};
+  return { code: typeof code === 'string' ? code : '', message: typeof message === 'string' && message !== '' ? message : String(code ?? error) };
 }

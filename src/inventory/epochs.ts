@@ -16,7 +16,7 @@ export async function beginEpochs(tx: Db, begun: ReadonlyArray<{ readonly node: 
          epoch = e.epoch, epoch_since = $3, epochs = n.epochs + 1, last_number = 0, lagging_beats = 0,
          received_sequence = 0, received_digest = null, applied_sequence = 0, applied_digest = null,
          refused_sequence = null, refused_reason = null, refused_since = null,
-         send_again = n.sent_sequence is not null
+         send_again = n.send_again or n.epoch is not null and n.sent_sequence is not null
        from unnest($1::text[], $2::text[]) e (node, epoch)
        where n.name = e.node and n.epoch is distinct from e.epoch and e.epoch <> all (n.past_epochs)
        returning n.name

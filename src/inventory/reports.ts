@@ -166,8 +166,8 @@ function foldLateOnes(late: readonly NodeReport[], kept: ReadonlyMap<string, Kep
       if (lateOnes.length === 0) continue;
       const outcomes = (some: typeof said): Outcome[] => some.map((one) => one.outcome);
       placement.run = foldLate(placement.run, outcomes(said.filter((one) => !lateOnes.includes(one))), outcomes(lateOnes));
-      const newest = said.at(-1);
-      if (newest !== undefined && newest.held !== null && lateOnes.includes(newest)) hold(placement, newest.report, newest.held);
+      const newest = said.findLast((one) => one.held !== null);
+      if (newest?.held != null && lateOnes.includes(newest)) hold(placement, newest.report, newest.held);
     }
   }
 }
