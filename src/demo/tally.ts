@@ -1,17 +1,14 @@
 /** The `tally` command as a person would type it, and the API that it speaks to. */
-import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { z } from 'zod';
-import { moduleAnswer, nodeAnswer, statusAnswer } from '../schema/api';
+import { connectApi } from '../cli/client';
+import { findPlace } from '../cli/place';
+import type { ModuleAnswer, NodeAnswer, StatusAnswer } from '../schema/api';
 import { packageRoot } from '../servers/places';
 import { lastLine, run } from '../servers/run';
 import type { Mesh } from './looks';
 import { DemoFailure } from './stage';
 
-const CALL_TIMEOUT_MS = 10_000;
-const COMMAND_TIMEOUT_MS = 30_000;
-
-const client = z.object({ url: z.string(), token: z.string() });
+const COMMAND_TIMEOUT_MS = 60_000;
 
 /** Runs `tally` with these words. @throws DemoFailure with what it said when it does not end with 0. */
 export type Tally = (...words: string[]) => Promise<void>;
@@ -28,19 +25,10 @@ export function tallyCommand(home: string): Tally {
 }
 
 export function meshOf(home: string): Mesh {
-  const { url, token } = client.parse(JSON.parse(readFileSync(join(home, 'client.json'), 'utf8')));
-  async function get<T>(path: string, schema: z.ZodType<T>): Promise<T> {
-    const response = await fetch(`${url}/api/v1/${path}`, {
-      headers: { authorization: `Bearer ${token}` },
-      signal: AbortSignal.timeout(CALL_TIMEOUT_MS),
-    });
-    const body: unknown = await response.json();
-    if (!response.ok) throw new Error(`GET /api/v1/${path} answered ${response.status}: ${JSON.stringify(body)}`);
-    return schema.parse(body);
-  }
+  const api = connectApi(findPlace({ TALLY_HOME: home }, home));
   return {
-    status: () => get('status', statusAnswer),
-    module: (name) => get(`modules/${name}`, moduleAnswer),
-    node: (name) => get(`nodes/${name}`, nodeAnswer),
+    status: () => api.get<StatusAnswer>('status'),
+    module: (name) => api.get<ModuleAnswer>(`modules/${name}`),
+    node: (name) => api.get<NodeAnswer>(`nodes/${name}`),
   };
 }

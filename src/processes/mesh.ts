@@ -157,12 +157,19 @@ export async function untilAnswering(mesh: LocalMesh, withinMs = 60_000): Promis
   }
 }
 
-/** Leaves the local user a token, where there is none yet. @param addToken makes a new one of that name. */
-export async function keptToken(places: Places, apiUrl: string, addToken: (name: string) => Promise<string>): Promise<void> {
+/** The mesh's tokens, as the inventory keeps them. */
+export interface Tokens {
+  add(name: string): Promise<string>;
+  whoIs(token: string): Promise<string | null>;
+}
+
+/** Leaves the local user a token in `client.json`; one that the mesh still knows is kept. */
+export async function keptToken(places: Places, apiUrl: string, tokens: Tokens): Promise<void> {
   const file = join(places.home, 'client.json');
   const before = readClient(file);
-  const token = before?.token ?? (await addToken(userInfo().username));
-  if (before?.url === apiUrl) return;
+  const isKnown = before !== null && (await tokens.whoIs(before.token)) !== null;
+  if (isKnown && before.url === apiUrl) return;
+  const token = isKnown ? before.token : await tokens.add(userInfo().username);
   writeFileSync(file, `${JSON.stringify({ url: apiUrl, token }, null, 2)}\n`, { mode: 0o600 });
 }
 

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Mesh } from '../../src/demo/looks';
 import { meshOf, type Tally, tallyCommand } from '../../src/demo/tally';
-import { addToken, type Db, migrate, openInventory, setSetting } from '../../src/inventory';
+import { addToken, type Db, migrate, openInventory, setSetting, whoIs } from '../../src/inventory';
 import { keptToken, type LocalMesh, localMesh, untilAnswering } from '../../src/processes';
 import { Ports } from '../../src/servers/ports';
 import { freshDatabase, freshVhost, registryUrl, taskQueue, temporalNamespace } from '../support/servers';
@@ -38,7 +38,7 @@ export async function wholeMesh(times: Readonly<Record<string, string>>): Promis
     environment: { ...times, TEMPORAL_NAMESPACE: namespace, TALLY_TASK_QUEUE: taskQueue() },
     say: (line) => said.push(line),
   });
-  await keptToken(local.places, local.apiUrl, (name) => addToken(db, name));
+  await keptToken(local.places, local.apiUrl, { add: (name) => addToken(db, name), whoIs: (token) => whoIs(db, token) });
   await local.control.start();
   await local.builder.start();
   await untilAnswering(local);

@@ -5,7 +5,7 @@ import { join, relative, resolve } from 'node:path';
 import { createColors } from 'picocolors';
 import { DEMO_TIMES, playDemo, readMarker, stage, writeMarker } from '../../demo';
 import { UsageError } from '../../domain/errors';
-import { addToken, type Db, migrate, openInventory, setSetting } from '../../inventory';
+import { addToken, type Db, migrate, openInventory, setSetting, whoIs } from '../../inventory';
 import {
   Interrupted,
   type Interruption,
@@ -81,7 +81,7 @@ async function run(options: UpOptions, dataDir: string, running: Running, out: P
     say: (line) => out.line(line),
   });
   running.mesh = mesh;
-  await keptToken(places, mesh.apiUrl, (name) => addToken(db, name));
+  await keptToken(places, mesh.apiUrl, { add: (name) => addToken(db, name), whoIs: (token) => whoIs(db, token) });
   await out.step('control', async (say) => {
     await mesh.control.start();
     await untilAnswering(mesh);
