@@ -94,16 +94,13 @@ export async function startBuilder(deps: BuilderDeps): Promise<{ stop(): Promise
   /** Returns with its deliveries acknowledged, or not: those go back. */
   async function work(job: Job): Promise<void> {
     const { request } = job;
-    const earlier = journal.find(request.request, request.attempt);
-    if (earlier !== null) {
-      log.info({ request: request.request, outcome: earlier.outcome }, 'answered before, answers the same');
-      await send(job, earlier);
-      return;
-    }
+    if (await answerAgain(job)) return;
     const leave = request.kind === 'build' ? await gate.enter() : () => undefined;
     if (leave === null) return;
     let isUnclaimed = false;
     try {
+      // What was ahead of it may have been an earlier attempt at the same.
+      if (await answerAgain(job)) return;
       const reply = await claims.ask(request);
       if (reply === null) isUnclaimed = true;
       else if (reply.answer === 'drop') {
@@ -114,6 +111,15 @@ export async function startBuilder(deps: BuilderDeps): Promise<{ stop(): Promise
       leave();
     }
     if (isUnclaimed) await claims.pause();
+  }
+
+  async function answerAgain(job: Job): Promise<boolean> {
+    const { request, attempt } = job.request;
+    const earlier = journal.find(request, attempt);
+    if (earlier === null) return false;
+    log.info({ request, outcome: earlier.outcome }, 'answered before, answers the same');
+    await send(job, earlier);
+    return true;
   }
 
   async function perform(job: Job): Promise<void> {

@@ -26,6 +26,7 @@ export interface IsolatedCommand {
   tmp: string;
   /** A directory that the command must not see: the builder's own. */
   hide: string;
+  /** All of its environment. It is set inside: what a module chose (LD_PRELOAD) must touch nothing that runs outside. */
   env: Record<string, string>;
   /** `none` is a loopback of its own and nothing else. */
   network: 'none' | 'host';
@@ -52,14 +53,15 @@ const ENTER = `
 shift
 while [ "$1" != -- ]; do echo 0 > "$1" || exit 1; shift; done
 shift
-exec "$@" "$$"
+UNSHARE=$$ exec "$@"
 `;
 
 // Runs as PID 1 of the namespace. The number in /proc/self/stat is still the one outside, since /proc is mounted later.
 const INIT = `
-network=$1 tree=$2 home=$3 tmp=$4 hide=$5 command=$6 unshare=$7
+network=$1 tree=$2 home=$3 tmp=$4 hide=$5 command=$6
+shift 6
 read -r outside name state parent rest < /proc/self/stat
-[ "$parent" = "$unshare" ] || exit 1
+[ "$parent" = "$UNSHARE" ] || exit 1
 set -e
 if [ "$network" = none ]; then ip link set lo up 2>/dev/null || ifconfig lo up; fi
 mount --bind "$tree" "$tmp/build"
@@ -70,10 +72,9 @@ if [ -d /dev/shm ]; then mount -t tmpfs -o mode=1777 tally /dev/shm; fi
 mount -t proc proc /proc
 cd ${TREE_INSIDE}
 set +e
-unset OLDPWD
 echo "$outside" >&3
 exec 3>&- 2>&1
-setpriv --inh-caps=-all --bounding-set=-all,+chown,+dac_override,+fowner,+fsetid,+kill,+setgid,+setuid,+setpcap,+setfcap --no-new-privs sh -e -c "$command"
+setpriv --inh-caps=-all --bounding-set=-all,+chown,+dac_override,+fowner,+fsetid,+kill,+setgid,+setuid,+setpcap,+setfcap --no-new-privs env -i -- "$@" /bin/sh -e -c "$command"
 exit $?
 `;
 
@@ -157,9 +158,26 @@ function runOne(command: IsolatedCommand, namespaces: string[], group: Group | n
   const [program = '', ...args] = [
     ...['setpriv', '--pdeathsig', 'KILL', '--', 'sh', '-c', ENTER, 'tally-enter', String(process.pid), ...(group?.procs ?? []), '--'],
     ...['unshare', ...namespaces, '--pid', '--mount', '--ipc', ...(network === 'none' ? ['--net'] : []), '--fork', '--kill-child', '--'],
-    ...['sh', '-c', INIT, 'tally-init', network, tree, home, tmp, hide, command.command],
+    ...[
+      'sh',
+      '-c',
+      INIT,
+      'tally-init',
+      network,
+      tree,
+      home,
+      tmp,
+      hide,
+      command.command,
+      ...Object.entries(command.env).map(([key, value]) => `${key}=${value}`),
+    ],
   ];
-  const child = spawn(program, args, { cwd: tree, env: command.env, stdio: ['ignore', 'pipe', 'pipe', 'pipe'], detached: true });
+  const child = spawn(program, args, {
+    cwd: '/',
+    env: { PATH: systemPath(process.env.PATH) },
+    stdio: ['ignore', 'pipe', 'pipe', 'pipe'],
+    detached: true,
+  });
   return supervise(child, command, group);
 }
 
@@ -177,9 +195,13 @@ function supervise(child: ChildProcess, command: IsolatedCommand, group: Group |
     const onAbort = (): void => stop({ kind: 'aborted' });
     const deadline = setTimeout(() => stop({ kind: 'timeout' }), Math.min(command.timeoutMs, 2 ** 31 - 1));
     const poll = setInterval(() => {
-      void look().then((why) => {
-        if (why !== null) stop(why);
-      });
+      void look().then(
+        (why) => {
+          if (why !== null) stop(why);
+        },
+        // What cannot be measured now is measured at the next turn.
+        () => undefined,
+      );
     }, POLL_MS);
     const end = (): void => {
       clearTimeout(deadline);

@@ -279,6 +279,15 @@ describe('a builder', () => {
     });
   });
 
+  test('that cannot get a commit in time says so and leaves nothing of it', async () => {
+    const builder = await start({ limits: { checkoutMs: 1 } });
+    const repository = newRepository();
+    const commit = repository.commit(manifestOf(repository, {}));
+    expect(await control.answerTo(await control.build(repository, commit))).toMatchObject({ outcome: 'environment', step: 'checkout' });
+    expect(await control.answerTo(await control.inspect(repository, commit))).toMatchObject({ outcome: 'environment' });
+    expect(readdirSync(join(builder.home, 'work'))).toEqual([]);
+  });
+
   test('keeps the homes of modules within its bound, the newest first', async () => {
     const builder = await start({ limits: { cacheBytes: 3 << 20 } });
     const fill = 'head -c 2000000 /dev/zero > $HOME/fill; mkdir -p $HOME/locked; touch $HOME/locked/x; chmod 500 $HOME/locked';

@@ -40,10 +40,14 @@ async function run(command: string, more: Partial<IsolatedCommand> = {}): Promis
 }
 
 /** Processes of this machine whose command line holds the mark. */
-async function alive(mark: string): Promise<number> {
+async function processes(mark: string): Promise<Array<{ pid: string; line: string }>> {
   const pids = (await readdir('/proc')).filter((entry) => /^\d+$/.test(entry));
-  const lines = await Promise.all(pids.map((pid) => readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => '')));
-  return lines.filter((line) => line.includes(mark)).length;
+  const lines = await Promise.all(pids.map(async (pid) => ({ pid, line: await readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => '') })));
+  return lines.filter(({ line }) => line.includes(mark));
+}
+
+async function alive(mark: string): Promise<number> {
+  return (await processes(mark)).length;
 }
 
 describe('an isolated command', () => {
@@ -57,6 +61,22 @@ describe('an isolated command', () => {
 
   test('stops at the first of its lines that fails', async () => {
     expect(await run('echo one\nfalse\necho two')).toMatchObject({ ending: { kind: 'exit', status: 1 }, output: 'one\n' });
+  });
+
+  test('alone has what its module set: nothing that runs outside of it is touched', async () => {
+    const mark = `tally-env-${process.pid}-${Date.now()}`;
+    const controller = new AbortController();
+    const env = { PATH: process.env.PATH ?? '', LD_PRELOAD: '/nowhere/evil.so', GREETING: 'a "b" $c' };
+    const running = run(`echo "$GREETING"; sleep 600; : ${mark}`, { env, signal: controller.signal });
+    const outside = await eventually(async () => {
+      const found = (await processes(mark)).filter(({ line }) => line.startsWith('unshare'));
+      expect(found).toHaveLength(1);
+      return found;
+    });
+    for (const { pid } of outside) expect(await readFile(`/proc/${pid}/environ`, 'utf8')).not.toContain('evil');
+    await eventually(async () => expect(await processes(mark)).toHaveLength(3));
+    controller.abort();
+    expect((await running).output).toContain('a "b" $c\n');
   });
 
   test('that is killed by a signal says which', async () => {

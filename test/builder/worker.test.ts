@@ -1,7 +1,7 @@
 import type { ChildProcess } from 'node:child_process';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { ensureBuilderAccount, findManagement } from '../../src/link';
 import { eventually } from '../support/eventually';
@@ -31,12 +31,20 @@ afterEach(async () => {
   removeScratch();
 });
 
-async function startWorker(): Promise<ChildProcess> {
+/** @param around a command that runs the builder. */
+async function startWorker(around: string[] = []): Promise<ChildProcess> {
   const { user, password } = await ensureBuilderAccount(await findManagement(control.vhost.amqpUrl, control.vhost.managementUrl), 'builder-1');
   const url = new URL(control.vhost.amqpUrl);
   url.username = user;
   url.password = password;
-  const child = spawn(process.execPath, ['-r', join(root, 'test', 'support', 'typescript.cjs'), join(root, 'workers', 'builder.ts')], {
+  const [program = '', ...args] = [
+    ...around,
+    process.execPath,
+    '-r',
+    join(root, 'test', 'support', 'typescript.cjs'),
+    join(root, 'workers', 'builder.ts'),
+  ];
+  const child = spawn(program, args, {
     env: {
       ...{ PATH: process.env.PATH, AMQP_URL: url.href, REGISTRY_URL: registryUrl(), TALLY_BUILDER_NAME: 'builder-1', TALLY_BUILDER_HOME: home },
       ...{ TALLY_PLATFORMS: 'linux-amd64', TALLY_TIMES_BUILDER_BEAT: '500ms', TALLY_BUILDER_MIN_DISK: '64M' },
@@ -103,4 +111,30 @@ test('SIGTERM ends a builder within seconds, with its build answered', async () 
   const [status] = (await once(worker, 'exit')) as [number];
   expect(status).toBe(0);
   expect(await control.answerTo(request)).toMatchObject({ outcome: 'environment', reason: 'builder builder-1 was shut down' });
+});
+
+test('a module that fills the disk is the trouble of the builder: environmental, and the next one builds', async () => {
+  // A small file system for the builder alone, in a user namespace: so this is also a builder that is not root.
+  mkdirSync(home);
+  const small = [
+    'unshare',
+    '--user',
+    '--map-root-user',
+    '--mount',
+    '--kill-child',
+    'sh',
+    '-c',
+    'mount -t tmpfs -o size=120m small "$0" && exec "$@"',
+    home,
+  ];
+  await startWorker(small);
+  const repository = newRepository();
+  const full = await control.build(repository, repository.commit(manifestOf(repository, { run: 'head -c 300M /dev/zero > big; sleep 600' })));
+  expect(await control.answerTo(full, 30_000)).toMatchObject({
+    outcome: 'environment',
+    step: 'run',
+    reason: expect.stringMatching(/^run: the builder's disk is full/),
+  });
+  const next = await control.build(repository, repository.commit(manifestOf(repository, { run: 'true' })));
+  expect(await control.answerTo(next)).toMatchObject({ outcome: 'fit' });
 });
