@@ -1,4 +1,4 @@
-import { type FastifyInstance, fastify } from 'fastify';
+import { type FastifyInstance, fastify, LogController } from 'fastify';
 import { API_VERSION } from '../schema/api';
 import { requireToken } from './auth';
 import { boardRoutes } from './board';
@@ -27,7 +27,7 @@ const CONNECTIONS_MAX = 1_000;
 export function createApi(deps: ApiDeps): FastifyInstance {
   const app = fastify({
     loggerInstance: deps.log,
-    disableRequestLogging: true,
+    logController: new LogController({ disableRequestLogging: true }),
     bodyLimit: BODY_MAX_BYTES,
     requestTimeout: REQUEST_TIMEOUT_MS,
     handlerTimeout: HANDLER_TIMEOUT_MS,

@@ -127,6 +127,11 @@ export const buildRow = z.strictObject({
   answeredAt: maybe(instant),
   builtBy: maybe(z.string()),
   askedBy: maybe(z.string()),
+  /** Another build of the same closure made other artifacts: an observation. */
+  notReproducible: z.boolean(),
+  /** Digests in the registry. */
+  provenance: maybe(z.string()),
+  log: maybe(z.string()),
   artifacts: z.array(z.strictObject({ name: z.string(), kind: z.string(), digest: z.string(), size: count })),
 });
 
