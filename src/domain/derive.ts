@@ -82,7 +82,9 @@ function inOrder(modules: readonly DerivedFrom[]): DerivedFrom[] {
 
 function requires(one: DerivedFrom, other: DerivedFrom): boolean {
   return one.manifest.requires.some(
-    (need) => 'presence' in need && (need.presence === other.module || other.manifest.provides.some((given) => 'presence' in given && given.presence === need.presence)),
+    (need) =>
+      'presence' in need &&
+      (need.presence === other.module || other.manifest.provides.some((given) => 'presence' in given && given.presence === need.presence)),
   );
 }
 
@@ -109,7 +111,12 @@ function filled(from: DerivedFrom, written: ManifestResource, input: DeriveInput
   if ('file' in written) {
     const { mode, content, from: source } = written.file;
     const path = target(fill(written.file.path), `${module}: ${about}`);
-    const spec = { path, mode, ...(content === undefined ? {} : { content: fill(content) }), ...(source === undefined ? {} : { artifact: artifact(source) }) };
+    const spec = {
+      path,
+      mode,
+      ...(content === undefined ? {} : { content: fill(content) }),
+      ...(source === undefined ? {} : { artifact: artifact(source) }),
+    };
     return { module, id: `file/${path.slice(1)}`, shape: 'file', spec };
   }
   if ('directory' in written) {
@@ -138,8 +145,16 @@ function filled(from: DerivedFrom, written: ManifestResource, input: DeriveInput
 
 type Ready = NonNullable<Extract<ManifestResource, { service: unknown }>['service']['ready']>;
 
-function readiness({ http, tcp, exec, within }: Ready, fill: (text: string) => string): { http?: string; tcp?: string; exec?: string[]; within: number } {
-  return { ...(http === undefined ? {} : { http: fill(http) }), ...(tcp === undefined ? {} : { tcp: fill(tcp) }), ...(exec === undefined ? {} : { exec: exec.map(fill) }), within };
+function readiness(
+  { http, tcp, exec, within }: Ready,
+  fill: (text: string) => string,
+): { http?: string; tcp?: string; exec?: string[]; within: number } {
+  return {
+    ...(http === undefined ? {} : { http: fill(http) }),
+    ...(tcp === undefined ? {} : { tcp: fill(tcp) }),
+    ...(exec === undefined ? {} : { exec: exec.map(fill) }),
+    within,
+  };
 }
 
 /** The words by which a reader finds the resource in its manifest. */
@@ -174,15 +189,25 @@ function target(path: string, about: string): string {
   return `/${parts.join('/')}`;
 }
 
+/** Actions of different modules may share a name: each runs by its own condition. */
+function targetOf({ module, id, shape, spec }: DeclaredResource): string {
+  if ('path' in spec) return `path ${spec.path}`;
+  return shape === 'service' ? `service ${spec.name}` : `${module} ${id}`;
+}
+
 /** Two resources on one target would undo one another for ever. */
 function findClash(resources: readonly DeclaredResource[]): Extract<Derived, { kind: 'notWorkedOut' }> | null {
   const seen = new Map<string, DeclaredResource>();
   for (const resource of resources) {
-    const key = 'path' in resource.spec ? `path ${resource.spec.path}` : resource.shape === 'service' ? `service ${resource.spec.name}` : `${resource.module} ${resource.id}`;
+    const key = targetOf(resource);
     const before = seen.get(key);
     if (before !== undefined) {
       const modules = [...new Set([before.module, resource.module])];
-      return { kind: 'notWorkedOut', reason: `${modules.join(' and ')} both place ${key} (${before.id} and ${resource.id}): unassign one of them`, modules };
+      return {
+        kind: 'notWorkedOut',
+        reason: `${modules.join(' and ')} both place ${key} (${before.id} and ${resource.id}): unassign one of them`,
+        modules,
+      };
     }
     seen.set(key, resource);
   }

@@ -47,7 +47,8 @@ export function foldLate(run: Run | null, kept: readonly Outcome[], late: readon
   const known = inOrder(kept);
   const before = foldReports(null, known);
   // A run that is longer than what is kept began before it; what came late cannot have been there.
-  const carried = run !== null && before !== null && run.count > known.length && before.count === known.length ? { ...run, count: run.count - known.length } : null;
+  const carried =
+    run !== null && before !== null && run.count > known.length && before.count === known.length ? { ...run, count: run.count - known.length } : null;
   return foldReports(carried, [...known, ...late]);
 }
 

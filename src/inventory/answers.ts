@@ -34,9 +34,10 @@ export async function recordAnswer(db: Db, answer: Answer, now: Date, times: Tim
       [answer.request],
     );
     if (asked === undefined || asked.kind !== answer.kind) return { first: false, module: null, final: true, outcome: 'gone', retry: null };
-    const kept = await tx.query('insert into answer (request_id, attempt, body, received_at) values ($1, $2, $3, $4) on conflict do nothing returning attempt', [
-      answer.request, answer.attempt, toJson(answer), now,
-    ]);
+    const kept = await tx.query(
+      'insert into answer (request_id, attempt, body, received_at) values ($1, $2, $3, $4) on conflict do nothing returning attempt',
+      [answer.request, answer.attempt, toJson(answer), now],
+    );
     const first = kept.length > 0;
     const retry = first ? await takeIn(tx, asked, answer, now, times) : null;
     const [after] = await tx.query<{ final: boolean; outcome: string }>(
@@ -75,8 +76,14 @@ async function takeInspection(tx: Db, asked: Asked, answer: Exclude<InspectAnswe
     `insert into inspection (module, commit, request_id, outcome, manifest, problems, notes, answered_at)
      values ($1, $2, $3, $4, $5, $6, $7, $8) on conflict do nothing`,
     [
-      asked.module, asked.commit, answer.request, answer.outcome, manifest,
-      toJson(answer.outcome === 'invalid' ? answer.problems : []), toJson(answer.outcome === 'valid' ? answer.notes : []), now,
+      asked.module,
+      asked.commit,
+      answer.request,
+      answer.outcome,
+      manifest,
+      toJson(answer.outcome === 'invalid' ? answer.problems : []),
+      toJson(answer.outcome === 'valid' ? answer.notes : []),
+      now,
     ],
   );
   await endAnswered(tx, answer.request, now);
@@ -88,8 +95,16 @@ async function takeVerdict(tx: Db, asked: Asked, answer: Extract<BuildAnswer, { 
     `update build set verdict = $2, reason = $3, failed_step = $4, inputs = $5, answered_at = $6, built_by = $7, provenance = $8, log = $9, steps = $10
      where id = $1 and verdict is null returning id`,
     [
-      answer.request, answer.outcome, failed === null ? null : toText(failed.reason), failed?.step ?? null, toJson(answer.inputs), now, answer.builder,
-      answer.outcome === 'fit' ? answer.provenance : null, answer.log, toJson(answer.steps),
+      answer.request,
+      answer.outcome,
+      failed === null ? null : toText(failed.reason),
+      failed?.step ?? null,
+      toJson(answer.inputs),
+      now,
+      answer.builder,
+      answer.outcome === 'fit' ? answer.provenance : null,
+      answer.log,
+      toJson(answer.steps),
     ],
   );
   if (ended.length === 0) return;

@@ -17,7 +17,8 @@ export async function resolveBuild(db: Db, module: string, ref: string): Promise
   );
   const [first, second] = found;
   if (first === undefined) throw new UsageError(`${module} has no build ${ref}: tally module show ${module} lists its builds`);
-  if (second !== undefined) throw new UsageError(`${ref} could be ${found.map((build) => short(build.commit)).join(' or ')} of ${module}: say more of it`);
+  if (second !== undefined)
+    throw new UsageError(`${ref} could be ${found.map((build) => short(build.commit)).join(' or ')} of ${module}: say more of it`);
   return first;
 }
 

@@ -15,7 +15,8 @@ const INT8 = 20;
 
 /** Sequences and versions stay far below 2^53. */
 const parsers = {
-  getTypeParser: ((oid: number, format?: 'text' | 'binary') => (oid === INT8 ? Number : types.getTypeParser(oid, format))) as typeof types.getTypeParser,
+  getTypeParser: ((oid: number, format?: 'text' | 'binary') =>
+    oid === INT8 ? Number : types.getTypeParser(oid, format)) as typeof types.getTypeParser,
 };
 
 /** Connects when first asked; a database that is away is an EnvironmentError of the calls. */
@@ -39,8 +40,7 @@ export function openInventory(url: string, { max = 10 }: { readonly max?: number
   const connect = (): Promise<PoolClient> => pool.connect();
 
   return {
-    query: (sql, values = []) =>
-      again(connect, 'rolled back', (client) => run(client, sql, values)),
+    query: (sql, values = []) => again(connect, 'rolled back', (client) => run(client, sql, values)),
     transaction: (work) =>
       again(connect, 'rolled back or lost', async (client) => {
         await client.query('begin');
@@ -71,12 +71,16 @@ const names = new Map<string, string>();
 
 /** Each text is prepared once a connection: planning the long ones costs more than running them. */
 async function run<Row extends object>(client: PoolClient, text: string, values: readonly unknown[]): Promise<Row[]> {
-  let name = names.get(text);
-  if (name === undefined) names.set(text, (name = `tally-${names.size}`));
+  const name = names.get(text) ?? `tally-${names.size}`;
+  names.set(text, name);
   return (await client.query<Row>({ name, text, values: [...values] })).rows;
 }
 
-async function again<T>(connect: () => Promise<PoolClient>, after: 'rolled back' | 'rolled back or lost', work: (client: PoolClient) => Promise<T>): Promise<T> {
+async function again<T>(
+  connect: () => Promise<PoolClient>,
+  after: 'rolled back' | 'rolled back or lost',
+  work: (client: PoolClient) => Promise<T>,
+): Promise<T> {
   for (let attempt = 1; ; attempt += 1) {
     let client: PoolClient | null = null;
     try {

@@ -68,7 +68,14 @@ export interface NodeDetail {
   readonly applied: { readonly sequence: number; readonly digest: string | null } | null;
   readonly placements: readonly PlacementDetail[];
   /** Newest first, at most 10. */
-  readonly reports: ReadonlyArray<{ readonly epoch: string; readonly number: number; readonly receivedAt: Iso; readonly failures: readonly string[]; readonly changes: number; readonly refused: string | null }>;
+  readonly reports: ReadonlyArray<{
+    readonly epoch: string;
+    readonly number: number;
+    readonly receivedAt: Iso;
+    readonly failures: readonly string[];
+    readonly changes: number;
+    readonly refused: string | null;
+  }>;
 }
 /** As an object of JSON; `p` is the placement, `b` the build that is declared, `a` the one that is applied. */
 const PLACEMENT = `jsonb_build_object(

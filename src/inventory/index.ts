@@ -2,26 +2,27 @@
  * The only store of facts. One family of questions a file, SQL written as SQL and set-based; whatever changes a fact of
  * a module bumps its facts version by triggers, so that no writer can forget it.
  */
+
+export * from './answers';
+export * from './builds';
+export * from './claims';
 export type { Db } from './db';
 export { openInventory } from './db';
-export { migrate } from './migrate';
-export * from './settings';
-export * from './tokens';
-export * from './modules';
-export * from './webhooks';
-export * from './sources';
-export * from './requests';
-export * from './claims';
-export * from './answers';
-export * from './overdue';
-export * from './logs';
-export * from './builds';
 export * from './declare';
-export * from './nodes';
-export * from './sending';
-export * from './reports';
+export * from './details';
 export * from './intents';
 export * from './letters';
+export * from './logs';
+export { migrate } from './migrate';
+export * from './modules';
+export * from './nodes';
+export * from './overdue';
 export * from './overview';
-export * from './details';
 export * from './prune';
+export * from './reports';
+export * from './requests';
+export * from './sending';
+export * from './settings';
+export * from './sources';
+export * from './tokens';
+export * from './webhooks';

@@ -51,7 +51,11 @@ type CarryOut = (tx: Db, asked: AskedIntent, standing: Standing) => Promise<stri
 
 const verbs: Readonly<Record<IntentVerb, CarryOut>> = {
   async hold(tx, { module, who, why }) {
-    await tx.query('update module set held_at = coalesce(held_at, now()), held_by = $2, held_why = $3, held_build = null where name = $1', [module, who, why]);
+    await tx.query('update module set held_at = coalesce(held_at, now()), held_by = $2, held_why = $3, held_build = null where name = $1', [
+      module,
+      who,
+      why,
+    ]);
     return `${module} is held: it builds and is judged, and nothing is declared until tally release ${module}`;
   },
 
@@ -68,7 +72,9 @@ const verbs: Readonly<Record<IntentVerb, CarryOut>> = {
     }
     if (isHeld) throw new UsageError(`${module} is held: tally release ${module} first`);
     await tx.query('update module set approved_build = $2, approved_by = $3 where name = $1', [module, effective, who]);
-    return undeclared === 0 ? `${short(effectiveCommit)} is declared on all its nodes already` : `${short(effectiveCommit)} is to be declared on ${undeclared} ${undeclared === 1 ? 'node' : 'nodes'}`;
+    return undeclared === 0
+      ? `${short(effectiveCommit)} is declared on all its nodes already`
+      : `${short(effectiveCommit)} is to be declared on ${undeclared} ${undeclared === 1 ? 'node' : 'nodes'}`;
   },
 
   async rebuild(tx, { module, who }, { head, inspection, isBuilding }) {
@@ -84,7 +90,10 @@ const verbs: Readonly<Record<IntentVerb, CarryOut>> = {
   },
 
   async rollback(tx, { module, buildId, who, why }, { nodes }) {
-    const [build] = await tx.query<{ id: string; commit: string; verdict: string | null }>('select id, commit, verdict from build where module = $1 and id = $2', [module, buildId]);
+    const [build] = await tx.query<{ id: string; commit: string; verdict: string | null }>(
+      'select id, commit, verdict from build where module = $1 and id = $2',
+      [module, buildId],
+    );
     if (build === undefined) throw new UsageError(`${module} has no build ${buildId ?? ''}: tally module show ${module} lists its builds`);
     if (build.verdict !== 'fit') throw new UsageError(`${short(build.commit)} of ${module} is not fit: only a fit build can be declared`);
     await tx.query(
@@ -106,7 +115,9 @@ const verbs: Readonly<Record<IntentVerb, CarryOut>> = {
     if (first === undefined) throw new UsageError(`no build of ${module} is under way: tally why ${module}`);
     const waiting = told.filter((one) => one.state !== 'taken').map((one) => one.id);
     if (waiting.length > 0) await endStopped(tx, waiting, new Date());
-    return waiting.length === told.length ? `the build of ${short(first.commit)} is cancelled` : `the build of ${short(first.commit)} is told to stop`;
+    return waiting.length === told.length
+      ? `the build of ${short(first.commit)} is cancelled`
+      : `the build of ${short(first.commit)} is told to stop`;
   },
 };
 
@@ -132,7 +143,10 @@ async function readStanding(tx: Db, module: string): Promise<Standing> {
 }
 
 /** Send these nodes again (`again`: also what they hold already); null: all that are behind. Gives the names. */
-export async function pushNodes(db: Db, asked: { readonly nodes: readonly string[] | null; readonly again: boolean; readonly who: string; readonly why: string }): Promise<string[]> {
+export async function pushNodes(
+  db: Db,
+  asked: { readonly nodes: readonly string[] | null; readonly again: boolean; readonly who: string; readonly why: string },
+): Promise<string[]> {
   const pushed = await db.query<{ name: string }>(
     `with pushed as (
        update node set send_after = null, send_again = send_again or $2

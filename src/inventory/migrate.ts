@@ -20,7 +20,9 @@ export async function migrate(url: string): Promise<string[]> {
     const { rows } = await client.query<{ name: string }>('select name from migration');
     const applied = new Set(rows.map((row) => row.name));
     const folder = migrationsFolder();
-    const pending = readdirSync(folder).filter((file) => /^\d{4}_.+\.sql$/.test(file) && !applied.has(file)).sort();
+    const pending = readdirSync(folder)
+      .filter((file) => /^\d{4}_.+\.sql$/.test(file) && !applied.has(file))
+      .sort();
     for (const name of pending) {
       await client.query('begin');
       await client.query(readFileSync(join(folder, name), 'utf8'));

@@ -16,7 +16,11 @@ export interface ChangedModule extends ModuleRef {
 
 /** UsageError when the name is taken. */
 export async function addModule(db: Db, module: { readonly name: string; readonly repository: string; readonly ref: string }): Promise<void> {
-  const added = await db.query('insert into module (name, repository, ref) values ($1, $2, $3) on conflict do nothing returning name', [module.name, module.repository, module.ref]);
+  const added = await db.query('insert into module (name, repository, ref) values ($1, $2, $3) on conflict do nothing returning name', [
+    module.name,
+    module.repository,
+    module.ref,
+  ]);
   if (added.length === 0) throw new UsageError(`module ${module.name} exists already: tally module show ${module.name}`);
 }
 
@@ -53,15 +57,29 @@ export async function recordComparison(db: Db, comparison: Comparison, now: Date
        changed_at = case when facts_version = $2 then changed_at else $3 end
      where name = $1 and compared_version <= $2`,
     [
-      comparison.module, comparison.version, now, comparison.until, comparison.situation, comparison.verdict, comparison.next.kind, comparison.line, comparison.reason,
-      comparison.since, comparison.needsPerson, comparison.inStep, JSON.stringify(comparison.counts),
+      comparison.module,
+      comparison.version,
+      now,
+      comparison.until,
+      comparison.situation,
+      comparison.verdict,
+      comparison.next.kind,
+      comparison.line,
+      comparison.reason,
+      comparison.since,
+      comparison.needsPerson,
+      comparison.inStep,
+      JSON.stringify(comparison.counts),
     ],
   );
 }
 
 /** Modules whose facts moved since they were compared and since they were nudged: for the pass a second. */
 export async function changedModules(db: Db, limit: number): Promise<ChangedModule[]> {
-  return db.query('select name, repository, facts_version as version from module where facts_version <> compared_version and facts_version <> nudged_version order by name limit $1', [limit]);
+  return db.query(
+    'select name, repository, facts_version as version from module where facts_version <> compared_version and facts_version <> nudged_version order by name limit $1',
+    [limit],
+  );
 }
 
 export async function markNudged(db: Db, modules: ReadonlyArray<{ readonly name: string; readonly version: number }>): Promise<void> {

@@ -13,8 +13,16 @@ export interface Intent {
 }
 
 /** UsageError when the name is taken. */
-export async function addNode(db: Db, node: { readonly name: string; readonly site: string; readonly facts: Readonly<Record<string, string>>; readonly brokerUser: string }): Promise<void> {
-  const added = await db.query('insert into node (name, site, facts, broker_user) values ($1, $2, $3, $4) on conflict do nothing returning name', [node.name, node.site, JSON.stringify(node.facts), node.brokerUser]);
+export async function addNode(
+  db: Db,
+  node: { readonly name: string; readonly site: string; readonly facts: Readonly<Record<string, string>>; readonly brokerUser: string },
+): Promise<void> {
+  const added = await db.query('insert into node (name, site, facts, broker_user) values ($1, $2, $3, $4) on conflict do nothing returning name', [
+    node.name,
+    node.site,
+    JSON.stringify(node.facts),
+    node.brokerUser,
+  ]);
   if (added.length === 0) throw new UsageError(`node ${node.name} exists already: tally node show ${node.name}`);
 }
 
@@ -26,7 +34,15 @@ export async function removeNode(db: Db, name: string, { who, why }: Intent): Pr
   });
 }
 
-export async function listNodes(db: Db): Promise<Array<{ readonly name: string; readonly site: string; readonly facts: Readonly<Record<string, string>>; readonly brokerUser: string; readonly publicKey: string | null }>> {
+export async function listNodes(db: Db): Promise<
+  Array<{
+    readonly name: string;
+    readonly site: string;
+    readonly facts: Readonly<Record<string, string>>;
+    readonly brokerUser: string;
+    readonly publicKey: string | null;
+  }>
+> {
   return db.query('select name, site, facts, broker_user as "brokerUser", public_key as "publicKey" from node order by name');
 }
 
@@ -60,7 +76,11 @@ export async function recordNodeBeats(db: Db, beats: readonly NodeBeat[], now: D
       [newest.map((beat) => beat.node), newest.map((beat) => beat.publicKey), newest.map((beat) => beat.epoch)],
     );
     const refused = known.filter((node) => !node.isOurs).map((node) => node.name);
-    if (refused.length > 0) await refuseKeys(tx, newest.filter((beat) => refused.includes(beat.node)));
+    if (refused.length > 0)
+      await refuseKeys(
+        tx,
+        newest.filter((beat) => refused.includes(beat.node)),
+      );
     const good = new Set(known.filter((node) => node.isOurs && !node.isLate).map((node) => node.name));
     const taken = newest.filter((beat) => good.has(beat.node));
     await beginEpochs(tx, taken, now);
@@ -112,7 +132,11 @@ export async function assign(db: Db, module: string, node: string, { who, why }:
   return db.transaction(async (tx) => {
     await lockNodes(tx, [node]);
     await mustExist(tx, module, node);
-    const added = await tx.query('insert into placement (module, node, assigned_by) values ($1, $2, $3) on conflict do nothing returning node', [module, node, who]);
+    const added = await tx.query('insert into placement (module, node, assigned_by) values ($1, $2, $3) on conflict do nothing returning node', [
+      module,
+      node,
+      who,
+    ]);
     if (added.length > 0) await recordAssignment(tx, 'assign', module, node, { who, why });
     return added.length > 0;
   });
@@ -130,7 +154,10 @@ export async function unassign(db: Db, module: string, node: string, { who, why 
 }
 
 async function mustExist(tx: Db, module: string, node: string): Promise<void> {
-  const [row] = await tx.query<{ module: boolean; node: boolean }>('select exists (select from module where name = $1) as module, exists (select from node where name = $2) as node', [module, node]);
+  const [row] = await tx.query<{ module: boolean; node: boolean }>(
+    'select exists (select from module where name = $1) as module, exists (select from node where name = $2) as node',
+    [module, node],
+  );
   if (row?.module !== true) throw new UsageError(`there is no module ${module}: tally module list`);
   if (!row.node) throw new UsageError(`there is no node ${node}: tally node list`);
 }

@@ -11,7 +11,13 @@ export interface OverdueRequests {
   /** Ended, and not yet marked completed: complete their activities, then markCompleted. */
   readonly ended: ReadonlyArray<{ readonly module: string; readonly request: string; readonly outcome: string }>;
   /** Published, not claimed, though an idle builder for them beats: publish again as given. */
-  readonly unclaimed: ReadonlyArray<{ readonly module: string; readonly request: string; readonly attempt: number; readonly routingKey: string; readonly body: object }>;
+  readonly unclaimed: ReadonlyArray<{
+    readonly module: string;
+    readonly request: string;
+    readonly attempt: number;
+    readonly routingKey: string;
+    readonly body: object;
+  }>;
 }
 
 /** More than this in one pass waits for the next one. */
@@ -29,7 +35,15 @@ export async function overdueRequests(db: Db, now: Date, times: Times): Promise<
     const stopped = silent.filter((one) => one.isStopping).map((one) => one.request);
     if (stopped.length > 0) await endStopped(tx, stopped, now);
     const gone = silent.filter((one) => !one.isStopping);
-    const lost = gone.length === 0 ? [] : await tryAgain(tx, gone.map((one) => ({ ...one, reason: `${one.builder} was lost: no beat since ${one.beat}` })), now, times);
+    const lost =
+      gone.length === 0
+        ? []
+        : await tryAgain(
+            tx,
+            gone.map((one) => ({ ...one, reason: `${one.builder} was lost: no beat since ${one.beat}` })),
+            now,
+            times,
+          );
     const unclaimed = await tx.query<OverdueRequests['unclaimed'][number]>(
       `update request r set published_at = $1
        where state = 'published' and published_at < $1::timestamptz - $2 * interval '1 millisecond'

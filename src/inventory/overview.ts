@@ -19,7 +19,13 @@ export interface ModuleStatus {
   readonly inStep: boolean;
   readonly isHeld: boolean;
   readonly hasWebhook: boolean;
-  readonly counts: { readonly placements: number; readonly declared: number; readonly applied: number; readonly outstanding: number; readonly stuck: number };
+  readonly counts: {
+    readonly placements: number;
+    readonly declared: number;
+    readonly applied: number;
+    readonly outstanding: number;
+    readonly stuck: number;
+  };
 }
 export interface StuckStatus {
   readonly module: string;

@@ -39,7 +39,11 @@ export async function recordReports(db: Db, reports: readonly NodeReport[], now:
   if (reports.length === 0) return [];
   return db.transaction(async (tx) => {
     const nodes = await lockAndBegin(tx, reports, now);
-    const fresh = await keepReports(tx, reports.filter((report) => isCountable(report, nodes.get(report.node))), now);
+    const fresh = await keepReports(
+      tx,
+      reports.filter((report) => isCountable(report, nodes.get(report.node))),
+      now,
+    );
     const current = fresh.filter((report) => report.epoch === nodes.get(report.node)?.epoch).sort((a, b) => a.number - b.number);
     if (current.length === 0) return [];
     const late = current.filter((report) => report.number < (nodes.get(report.node)?.lastNumber ?? 0));
@@ -73,7 +77,11 @@ async function lockAndBegin(tx: Db, reports: readonly NodeReport[], now: Date): 
     if (row !== undefined && row.epoch !== epoch && !row.pastEpochs.includes(epoch)) begun.set(node, epoch);
   }
   if (begun.size === 0) return nodes;
-  await beginEpochs(tx, [...begun].map(([node, epoch]) => ({ node, epoch })), now);
+  await beginEpochs(
+    tx,
+    [...begun].map(([node, epoch]) => ({ node, epoch })),
+    now,
+  );
   return read();
 }
 
@@ -174,7 +182,9 @@ function foldLateOnes(late: readonly NodeReport[], kept: ReadonlyMap<string, Kep
 
 /** What is held and is not what is wanted now comes from an earlier declaration: which build, that one says. */
 async function nameBuilds(tx: Db, placed: readonly Placed[], reports: readonly NodeReport[]): Promise<void> {
-  const unnamed = placed.filter((placement) => placement.appliedDigest !== null && placement.appliedBuild === null && placement.appliedSequence !== null);
+  const unnamed = placed.filter(
+    (placement) => placement.appliedDigest !== null && placement.appliedBuild === null && placement.appliedSequence !== null,
+  );
   const touched = new Set(reports.map((report) => report.node));
   const asked = unnamed.filter((placement) => touched.has(placement.node));
   if (asked.length === 0) return;
@@ -236,13 +246,19 @@ async function writeNodes(tx: Db, onTime: readonly NodeReport[], now: Date): Pro
      ) s
      where n.name = s.node`,
     [
-      newest.map((report) => report.node), now, newest.map((report) => report.number), newest.map((report) => report.declaration?.sequence ?? null), newest.map((report) => report.declaration?.digest ?? null),
-      newest.map((report) => report.refused?.sequence ?? null), newest.map((report) => report.refused?.reason ?? null),
+      newest.map((report) => report.node),
+      now,
+      newest.map((report) => report.number),
+      newest.map((report) => report.declaration?.sequence ?? null),
+      newest.map((report) => report.declaration?.digest ?? null),
+      newest.map((report) => report.refused?.sequence ?? null),
+      newest.map((report) => report.refused?.reason ?? null),
     ],
   );
   const full = newest.filter((report) => report.number % KEPT === 0);
   if (full.length === 0) return;
-  await tx.query('delete from report r using unnest($1::text[], $2::text[], $3::bigint[]) n (node, epoch, number) where r.node = n.node and (r.epoch <> n.epoch or r.number <= n.number - $4)', [
-    full.map((report) => report.node), full.map((report) => report.epoch), full.map((report) => report.number), KEPT,
-  ]);
+  await tx.query(
+    'delete from report r using unnest($1::text[], $2::text[], $3::bigint[]) n (node, epoch, number) where r.node = n.node and (r.epoch <> n.epoch or r.number <= n.number - $4)',
+    [full.map((report) => report.node), full.map((report) => report.epoch), full.map((report) => report.number), KEPT],
+  );
 }

@@ -122,7 +122,11 @@ export async function markPublished(db: Db, requestId: string, attempt: number):
 }
 
 export async function recordPublishFailure(db: Db, requestId: string, reason: string, now: Date): Promise<void> {
-  await db.query(`update request set trouble_reason = $2, trouble_since = coalesce(trouble_since, $3) where id = $1 and state = 'requested'`, [requestId, toText(reason), now]);
+  await db.query(`update request set trouble_reason = $2, trouble_since = coalesce(trouble_since, $3) where id = $1 and state = 'requested'`, [
+    requestId,
+    toText(reason),
+    now,
+  ]);
 }
 
 /** What has not started is cancelled; what runs is told to stop. */

@@ -12,7 +12,12 @@ export interface Retry {
  * Ends attempts that the environment ended: never a verdict, tried again with capped backoff, with the since of the
  * first. After three in a row while builders end other work it is suspect and tried seldom.
  */
-export async function tryAgain(db: Db, ended: ReadonlyArray<{ readonly request: string; readonly attempt: number; readonly reason: string }>, now: Date, times: Times): Promise<Retry[]> {
+export async function tryAgain(
+  db: Db,
+  ended: ReadonlyArray<{ readonly request: string; readonly attempt: number; readonly reason: string }>,
+  now: Date,
+  times: Times,
+): Promise<Retry[]> {
   return db.query<{ module: string; request: string; reason: string; delayMs: number }>(
     `with ended as (
        select r.id, e.reason,
@@ -28,7 +33,15 @@ export async function tryAgain(db: Db, ended: ReadonlyArray<{ readonly request: 
        retry_at = $2::timestamptz + e.delay_ms * interval '1 millisecond'
      from ended e where r.id = e.id
      returning r.module, r.id as request, e.reason, e.delay_ms::float8 as "delayMs"`,
-    [ended.map((one) => one.request), now, times.retryFirst, times.retryMost, times.stuckAfter, ended.map((one) => one.attempt), ended.map((one) => one.reason)],
+    [
+      ended.map((one) => one.request),
+      now,
+      times.retryFirst,
+      times.retryMost,
+      times.stuckAfter,
+      ended.map((one) => one.attempt),
+      ended.map((one) => one.reason),
+    ],
   );
 }
 

@@ -1,7 +1,7 @@
-import { deriveDeclaration, type Derived, type DerivedFrom } from '../domain/derive';
+import { type Derived, type DerivedFrom, deriveDeclaration } from '../domain/derive';
 import { short } from '../domain/line';
 import type { Times } from '../domain/times';
-import { type ArtifactRef, type Declaration, DECLARATION_VERSION } from '../schema/declaration';
+import { type ArtifactRef, DECLARATION_VERSION, type Declaration } from '../schema/declaration';
 import { manifest } from '../schema/manifest';
 import type { Db } from './db';
 import { toText } from './text';
@@ -71,16 +71,25 @@ export async function prepareSend(db: Db, node: string, digest: (value: unknown)
     const isSent = derived.digest === row.sentDigest && !row.sendAgain;
     const sequence = isNothing || isSent ? (row.sentSequence ?? 0) : row.highest + 1;
     await recordWanted(tx, node, placed, derived, sequence, now);
-    await tx.query(
-      `update node set derived_version = $2, derived_digest = $3, not_worked_out = null, not_worked_out_since = null where name = $1`,
-      [node, row.version, isNothing ? null : derived.digest],
-    );
+    await tx.query(`update node set derived_version = $2, derived_digest = $3, not_worked_out = null, not_worked_out_since = null where name = $1`, [
+      node,
+      row.version,
+      isNothing ? null : derived.digest,
+    ]);
     if (isNothing || isSent) {
       if (isNothing) await tx.query('update node set send_again = false where name = $1 and send_again', [node]);
       return { kind: 'unchanged' };
     }
     const builds = Object.fromEntries(placed.map(({ module, build, commit }) => [module, { build, commit }]));
-    const declaration: Declaration = { version: DECLARATION_VERSION, mesh: row.mesh, node, sequence, digest: derived.digest, builds, resources: [...derived.resources] };
+    const declaration: Declaration = {
+      version: DECLARATION_VERSION,
+      mesh: row.mesh,
+      node,
+      sequence,
+      digest: derived.digest,
+      builds,
+      resources: [...derived.resources],
+    };
     await keepDeclaration(tx, declaration, now);
     return { kind: 'send', declaration };
   });
@@ -105,7 +114,11 @@ function derive(node: string, row: NodeRow, placed: readonly PlacedRow[], digest
     const parsed = manifest.safeParse(written);
     if (!parsed.success) {
       const [issue] = parsed.error.issues;
-      return { kind: 'notWorkedOut', reason: `${module}: its manifest at ${short(commit)} cannot be read any more: ${issue?.path.join('.') ?? ''} ${issue?.message ?? ''}`, modules: [module] };
+      return {
+        kind: 'notWorkedOut',
+        reason: `${module}: its manifest at ${short(commit)} cannot be read any more: ${issue?.path.join('.') ?? ''} ${issue?.message ?? ''}`,
+        modules: [module],
+      };
     }
     modules.push({ module, commit: short(commit), manifest: parsed.data, artifacts });
   }
@@ -113,18 +126,34 @@ function derive(node: string, row: NodeRow, placed: readonly PlacedRow[], digest
 }
 
 /** Nothing is sent; what is at fault is owed. */
-async function recordNotWorkedOut(tx: Db, node: string, version: number, { reason, modules }: Extract<Derived, { kind: 'notWorkedOut' }>, now: Date): Promise<void> {
+async function recordNotWorkedOut(
+  tx: Db,
+  node: string,
+  version: number,
+  { reason, modules }: Extract<Derived, { kind: 'notWorkedOut' }>,
+  now: Date,
+): Promise<void> {
   await tx.query(
     `update node set derived_version = $2, send_again = false, not_worked_out = $3,
        not_worked_out_since = case when not_worked_out = $3 then not_worked_out_since else $4 end
      where name = $1`,
     [node, version, toText(reason), now],
   );
-  await tx.query('update placement set want_build = null, want_digest = null, want_sequence = null where node = $1 and module = any ($2) and want_build is not null', [node, modules]);
+  await tx.query(
+    'update placement set want_build = null, want_digest = null, want_sequence = null where node = $1 and module = any ($2) and want_build is not null',
+    [node, modules],
+  );
 }
 
 /** A module without resources has nothing to apply: it is applied as soon as it is worked out. */
-async function recordWanted(tx: Db, node: string, placed: readonly PlacedRow[], { modules }: Extract<Derived, { kind: 'derived' }>, sequence: number, now: Date): Promise<void> {
+async function recordWanted(
+  tx: Db,
+  node: string,
+  placed: readonly PlacedRow[],
+  { modules }: Extract<Derived, { kind: 'derived' }>,
+  sequence: number,
+  now: Date,
+): Promise<void> {
   const wanted = placed.map(({ module, build }) => ({ module, build, digest: modules[module]?.digest, isBare: modules[module]?.resources === 0 }));
   await tx.query(
     `update placement p set want_build = w.build, want_digest = w.digest,
@@ -141,7 +170,12 @@ async function recordWanted(tx: Db, node: string, placed: readonly PlacedRow[], 
 
 async function keepDeclaration(tx: Db, declaration: Declaration, now: Date): Promise<void> {
   const { node, sequence } = declaration;
-  await tx.query(`update node set own_sequence = $2, send_after = $3::timestamptz + $4 * interval '1 millisecond' where name = $1`, [node, sequence, now, LEASE_MS]);
+  await tx.query(`update node set own_sequence = $2, send_after = $3::timestamptz + $4 * interval '1 millisecond' where name = $1`, [
+    node,
+    sequence,
+    now,
+    LEASE_MS,
+  ]);
   await tx.query(
     `with old as (
        delete from declaration where node = $1 and sequence <> all (

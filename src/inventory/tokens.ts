@@ -4,7 +4,10 @@ import type { Db } from './db';
 /** The token's text: shown once, only its hash is kept. A name that has one gets a new one. */
 export async function addToken(db: Db, name: string): Promise<string> {
   const token = randomBytes(32).toString('base64url');
-  await db.query('insert into token (name, hash) values ($1, $2) on conflict (name) do update set hash = excluded.hash, created_at = now()', [name, hashOf(token)]);
+  await db.query('insert into token (name, hash) values ($1, $2) on conflict (name) do update set hash = excluded.hash, created_at = now()', [
+    name,
+    hashOf(token),
+  ]);
   return token;
 }
 

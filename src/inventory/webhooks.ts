@@ -7,6 +7,8 @@ export async function setWebhookSecret(db: Db, module: string, sealed: string): 
   if (set.length === 0) throw new UsageError(`there is no module ${module}: tally module list`);
 }
 
-export async function webhookModules(db: Db): Promise<Array<{ readonly module: string; readonly repository: string; readonly sealedSecret: string }>> {
+export async function webhookModules(
+  db: Db,
+): Promise<Array<{ readonly module: string; readonly repository: string; readonly sealedSecret: string }>> {
   return db.query('select name as module, repository, webhook_secret as "sealedSecret" from module where webhook_secret is not null order by name');
 }

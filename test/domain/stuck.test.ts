@@ -2,12 +2,19 @@ import fc from 'fast-check';
 import { foldLate, foldReport, foldReports, type Outcome, type Run } from '../../src/domain/stuck';
 
 const at = (number: number): string => new Date(Date.UTC(2026, 10, 29, 14, 0, number)).toISOString();
-const outcome = (number: number, ...resources: string[]): Outcome => ({ number, at: at(number), failures: resources.map((resource) => ({ resource, message: `words ${number}` })) });
+const outcome = (number: number, ...resources: string[]): Outcome => ({
+  number,
+  at: at(number),
+  failures: resources.map((resource) => ({ resource, message: `words ${number}` })),
+});
 
 describe('the run of reports that fail the same way', () => {
   it('counts reports that failed on exactly the same resources, whatever the words', () => {
     expect(foldReports(null, [outcome(1, 'service/b', 'file/a'), outcome(2, 'file/a', 'service/b'), outcome(3, 'service/b', 'file/a')])).toEqual({
-      resources: ['file/a', 'service/b'], count: 3, since: at(1), message: 'words 3',
+      resources: ['file/a', 'service/b'],
+      count: 3,
+      since: at(1),
+      message: 'words 3',
     });
   });
 
@@ -17,7 +24,10 @@ describe('the run of reports that fail the same way', () => {
   });
 
   it('puts a late report in its place, also where the run is longer than what is kept', () => {
-    const long = foldReports(null, [1, 2, 3, 4, 5, 7].map((n) => outcome(n, 'a')));
+    const long = foldReports(
+      null,
+      [1, 2, 3, 4, 5, 7].map((n) => outcome(n, 'a')),
+    );
     expect(foldLate(long, [outcome(5, 'a'), outcome(7, 'a')], [outcome(6, 'a')])).toMatchObject({ count: 7, since: at(1) });
     expect(foldLate(long, [outcome(5, 'a'), outcome(7, 'a')], [outcome(6)])).toMatchObject({ count: 1, since: at(7) });
   });

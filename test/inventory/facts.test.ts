@@ -1,17 +1,61 @@
 import { closureOf as closureInDomain } from '../../src/domain/closure';
 import { compare } from '../../src/domain/comparison';
 import {
-  addToken, assign, beatRequests, changedModules, countChanged, declareBuild, type Db, expectChange, dueRepositories, getMesh, listModules, markNudged, migrate, moduleStatuses, openInspection,
-  openInventory, recordAnswer, recordComparison, recordReading, removeModule, setFacts, setSetting, setWebhookSecret, sweepModules, unassign, webhookModules, whoIs,
+  addToken,
+  assign,
+  beatRequests,
+  changedModules,
+  countChanged,
+  type Db,
+  declareBuild,
+  dueRepositories,
+  expectChange,
+  getMesh,
+  listModules,
+  markNudged,
+  migrate,
+  moduleStatuses,
+  openInspection,
+  openInventory,
+  recordAnswer,
+  recordComparison,
+  recordReading,
+  removeModule,
+  setFacts,
+  setSetting,
+  setWebhookSecret,
+  sweepModules,
+  unassign,
+  webhookModules,
+  whoIs,
 } from '../../src/inventory';
-import { A, B, closureOf, digest, facts, fit, fitBuild, inspect, module, node, openStore, read, requestBuild, takeBuild, tick, times } from './store';
+import {
+  A,
+  B,
+  closureOf,
+  digest,
+  facts,
+  fitAnswer,
+  fitBuild,
+  inspect,
+  module,
+  node,
+  openStore,
+  read,
+  requestBuild,
+  takeBuild,
+  tick,
+  times,
+} from './store';
 
 let db: Db;
 beforeAll(async () => ({ db } = await openStore()));
 afterAll(() => db.close());
 
 async function versions(): Promise<Record<string, number>> {
-  return Object.fromEntries((await db.query<{ name: string; version: number }>('select name, facts_version as version from module')).map((row) => [row.name, row.version]));
+  return Object.fromEntries(
+    (await db.query<{ name: string; version: number }>('select name, facts_version as version from module')).map((row) => [row.name, row.version]),
+  );
 }
 
 /** The modules whose version `change` moved. */
@@ -19,7 +63,9 @@ async function bumpedBy(change: () => Promise<unknown>): Promise<string[]> {
   const before = await versions();
   await change();
   const after = await versions();
-  return Object.keys(after).filter((name) => after[name] !== before[name]).sort();
+  return Object.keys(after)
+    .filter((name) => after[name] !== before[name])
+    .sort();
 }
 
 describe('migrations', () => {
@@ -100,10 +146,19 @@ describe('the facts of a module', () => {
     expect((await facts(db, 'grow')).closure).toBe(closureOf(A));
     const build = await requestBuild(db, 'grow', A);
     await takeBuild(db, build);
-    expect(await facts(db, 'grow')).toMatchObject({ requests: [{ id: build, state: 'taken', takenBy: 'builder-1', trouble: null, isSuspect: false, isStopping: false }] });
-    await recordAnswer(db, fit(build), tick(), times);
+    expect(await facts(db, 'grow')).toMatchObject({
+      requests: [{ id: build, state: 'taken', takenBy: 'builder-1', trouble: null, isSuspect: false, isStopping: false }],
+    });
+    await recordAnswer(db, fitAnswer(build), tick(), times);
     const found = await facts(db, 'grow');
-    expect(found).toMatchObject({ headBuild: { id: build, verdict: 'fit', tryNumber: 1 }, effective: { id: build }, effectiveDeclare: 'ask', requests: [], placements: [], again: null });
+    expect(found).toMatchObject({
+      headBuild: { id: build, verdict: 'fit', tryNumber: 1 },
+      effective: { id: build },
+      effectiveDeclare: 'ask',
+      requests: [],
+      placements: [],
+      again: null,
+    });
     expect(found.now).toMatch(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/);
     expect(found.source.head?.since).toMatch(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/);
     expect(compare(found, times).situation).toBe('in step');
@@ -114,16 +169,42 @@ describe('the facts of a module', () => {
     await read(db, 'broken', A);
     const request = (await openInspection(db, 'broken', A)) ?? '';
     const problems = [{ file: 'module.yaml', line: 3, key: 'build.rum', message: 'unknown key: did you mean run?' }];
-    await recordAnswer(db, { v: 1, kind: 'inspect', outcome: 'invalid', request, attempt: 1, builder: 'b', startedAt: '2026-11-29T12:00:00Z', endedAt: '2026-11-29T12:00:00Z', problems }, tick(), times);
-    expect((await facts(db, 'broken')).inspection).toMatchObject({ outcome: 'invalid', problems: ['module.yaml:3 build.rum: unknown key: did you mean run?'] });
+    await recordAnswer(
+      db,
+      {
+        v: 1,
+        kind: 'inspect',
+        outcome: 'invalid',
+        request,
+        attempt: 1,
+        builder: 'b',
+        startedAt: '2026-11-29T12:00:00Z',
+        endedAt: '2026-11-29T12:00:00Z',
+        problems,
+      },
+      tick(),
+      times,
+    );
+    expect((await facts(db, 'broken')).inspection).toMatchObject({
+      outcome: 'invalid',
+      problems: ['module.yaml:3 build.rum: unknown key: did you mean run?'],
+    });
     expect((await facts(db, 'broken')).closure).toBeNull();
   });
 
   it('name the builder of the needed platform that was seen last', async () => {
-    await beatRequests(db, [{ v: 1, builder: 'arm', platforms: ['linux-arm64'], at: '2026-11-29T12:00:00Z', publicKey: 'k', version: '1', busy: [] }], tick());
+    await beatRequests(
+      db,
+      [{ v: 1, builder: 'arm', platforms: ['linux-arm64'], at: '2026-11-29T12:00:00Z', publicKey: 'k', version: '1', busy: [] }],
+      tick(),
+    );
     expect((await facts(db, 'grow')).builderSeenAt).toBeNull();
     const now = tick();
-    await beatRequests(db, [{ v: 1, builder: 'amd', platforms: ['linux-amd64'], at: '2026-11-29T12:00:00Z', publicKey: 'k', version: '1', busy: [] }], now);
+    await beatRequests(
+      db,
+      [{ v: 1, builder: 'amd', platforms: ['linux-amd64'], at: '2026-11-29T12:00:00Z', publicKey: 'k', version: '1', busy: [] }],
+      now,
+    );
     expect((await facts(db, 'grow')).builderSeenAt).toBe(now.toISOString());
   });
 });
@@ -147,7 +228,16 @@ describe('a version', () => {
     ['an assignment that was there', () => assign(db, 'three', 'alone', { who: 'ada', why: 'x' }), []],
     ['what is unassigned', () => unassign(db, 'three', 'alone', { who: 'ada', why: 'x' }), ['three']],
     ["a node's facts, with nothing owed by it", () => setFacts(db, 'shared', { port: '1' }), []],
-    ["a builder's beat", () => beatRequests(db, [{ v: 1, builder: 'b', platforms: ['linux-amd64'], at: '2026-11-29T12:00:00Z', publicKey: 'k', version: '1', busy: [] }], tick()), []],
+    [
+      "a builder's beat",
+      () =>
+        beatRequests(
+          db,
+          [{ v: 1, builder: 'b', platforms: ['linux-amd64'], at: '2026-11-29T12:00:00Z', publicKey: 'k', version: '1', busy: [] }],
+          tick(),
+        ),
+      [],
+    ],
     ['a webhook', () => expectChange(db, ['one'], tick()), []],
     ['a webhook secret', () => setWebhookSecret(db, 'one', 'sealed'), []],
     ['the default of declaring that was so', () => setSetting(db, 'declareDefault', 'ask'), []],
@@ -166,7 +256,22 @@ describe('a version', () => {
     await inspect(db, 'one', B);
     const id = await requestBuild(db, 'one', B);
     await takeBuild(db, id);
-    const beat = (step: string) => beatRequests(db, [{ v: 1, builder: 'builder-1', platforms: ['linux-amd64'], at: '2026-11-29T12:00:00Z', publicKey: 'k', version: '1', busy: [{ request: id, attempt: 1, step, since: '2026-11-29T12:00:00Z' }] }], tick());
+    const beat = (step: string) =>
+      beatRequests(
+        db,
+        [
+          {
+            v: 1,
+            builder: 'builder-1',
+            platforms: ['linux-amd64'],
+            at: '2026-11-29T12:00:00Z',
+            publicKey: 'k',
+            version: '1',
+            busy: [{ request: id, attempt: 1, step, since: '2026-11-29T12:00:00Z' }],
+          },
+        ],
+        tick(),
+      );
     expect(await bumpedBy(() => beat('run'))).toEqual(['one']);
     expect(await bumpedBy(() => beat('run'))).toEqual([]);
   });
@@ -236,7 +341,10 @@ describe('readings', () => {
     const since = tick();
     await recordReading(db, 'grow', { kind: 'unreadable', reason: 'HTML instead of git' }, since, times);
     await recordReading(db, 'grow', { kind: 'unreadable', reason: 'no route' }, tick(), times);
-    expect((await facts(db, 'grow')).source).toMatchObject({ head: { commit: B }, trouble: { kind: 'unreadable', reason: 'no route', since: since.toISOString() } });
+    expect((await facts(db, 'grow')).source).toMatchObject({
+      head: { commit: B },
+      trouble: { kind: 'unreadable', reason: 'no route', since: since.toISOString() },
+    });
     await read(db, 'grow', B);
     expect((await facts(db, 'grow')).source.trouble).toBeNull();
   });

@@ -1,27 +1,37 @@
 import fc from 'fast-check';
 import { compare } from '../../src/domain/comparison';
-import type { Answer } from '../../src/schema/messages';
 import {
-  appendLog, beatRequests, beginPublish, cancelRequests, claimRequest, type Db, latestRequest, markCompleted, markPublished, moduleDetail, openBuild, openInspection, overdueRequests, previousFitBuild, readLog, recordAnswer,
-  recordIntent, recordPublishFailure, resolveBuild,
+  beatRequests,
+  beginPublish,
+  cancelRequests,
+  claimRequest,
+  type Db,
+  markCompleted,
+  markPublished,
+  moduleDetail,
+  openBuild,
+  openInspection,
+  overdueRequests,
+  recordAnswer,
+  recordIntent,
+  recordPublishFailure,
 } from '../../src/inventory';
-import { A, B, closureOf, commitOf, digest, environment, facts, failed, fit, fitBuild, inspect, module, openStore, read, requestBuild, takeBuild, tick, times, valid } from './store';
+import type { Answer } from '../../src/schema/messages';
+import { A, B, closureOf, environment, facts, failed, fitAnswer, freshModule, openStore, requestBuild, takeBuild, tick, times } from './store';
 
 let db: Db;
-let count = 0;
 beforeAll(async () => ({ db } = await openStore()));
 afterAll(() => db.close());
 
-/** A module of its own for each test, its head read and inspected. */
-async function fresh(): Promise<string> {
-  const name = `m${(count += 1)}`;
-  await module(db, name);
-  await read(db, name, A);
-  await inspect(db, name, A);
-  return name;
-}
-
-const beatOf = (builder: string, busy: Array<{ request: string; attempt: number; step: string; since: string }> = []) => ({ v: 1 as const, builder, platforms: ['linux-amd64'], at: '2026-11-29T12:00:00Z', publicKey: 'k', version: '1', busy });
+const beatOf = (builder: string, busy: Array<{ request: string; attempt: number; step: string; since: string }> = []) => ({
+  v: 1 as const,
+  builder,
+  platforms: ['linux-amd64'],
+  at: '2026-11-29T12:00:00Z',
+  publicKey: 'k',
+  version: '1',
+  busy,
+});
 const claimOf = (request: string, builder: string, attempt = 1) => ({ v: 1 as const, request, attempt, builder, platform: 'linux-amd64' });
 
 async function verdict(id: string): Promise<unknown> {
@@ -31,15 +41,20 @@ async function verdict(id: string): Promise<unknown> {
 
 describe('asking for a build', () => {
   it('adopts what is open, whoever asks at the same moment', async () => {
-    const name = await fresh();
-    const asked = await Promise.all(Array.from({ length: 8 }, () => openBuild(db, { module: name, commit: A, closure: closureOf(A), platform: 'linux-amd64', inputs: [], askedBy: null })));
+    const name = await freshModule(db);
+    const asked = await Promise.all(
+      Array.from({ length: 8 }, () =>
+        openBuild(db, { module: name, commit: A, closure: closureOf(A), platform: 'linux-amd64', inputs: [], askedBy: null }),
+      ),
+    );
     expect(new Set(asked.filter((id) => id !== null)).size).toBe(1);
     expect(await requestBuild(db, name, A)).toBe(asked.find((id) => id !== null));
   });
 
   it('is refused when head or closure moved, or the closure has its verdict', async () => {
-    const name = await fresh();
-    const ask = (commit: string, closure: string) => openBuild(db, { module: name, commit, closure, platform: 'linux-amd64', inputs: [], askedBy: null });
+    const name = await freshModule(db);
+    const ask = (commit: string, closure: string) =>
+      openBuild(db, { module: name, commit, closure, platform: 'linux-amd64', inputs: [], askedBy: null });
     expect(await ask(B, closureOf(B))).toBeNull();
     expect(await ask(A, closureOf(B))).toBeNull();
     await recordAnswer(db, failed(await requestBuild(db, name, A)), tick(), times);
@@ -48,18 +63,33 @@ describe('asking for a build', () => {
   });
 
   it('publishes with the attempt, once, and not while it is taken', async () => {
-    const name = await fresh();
+    const name = await freshModule(db);
     const id = await requestBuild(db, name, A);
     expect(await beginPublish(db, id, tick())).toEqual({
-      kind: 'publish', routingKey: 'build.linux-amd64', attempt: 1,
-      body: { v: 1, kind: 'build', request: id, attempt: 1, mesh: 'home', module: name, repository: `file:///${name}.git`, ref: 'main', commit: A, platform: 'linux-amd64', closure: closureOf(A), inputs: [] },
+      kind: 'publish',
+      routingKey: 'build.linux-amd64',
+      attempt: 1,
+      body: {
+        v: 1,
+        kind: 'build',
+        request: id,
+        attempt: 1,
+        mesh: 'home',
+        module: name,
+        repository: `file:///${name}.git`,
+        ref: 'main',
+        commit: A,
+        platform: 'linux-amd64',
+        closure: closureOf(A),
+        inputs: [],
+      },
     });
     await recordPublishFailure(db, id, 'the broker is away', tick());
     expect((await facts(db, name)).requests[0]?.trouble).toMatchObject({ reason: 'the broker is away' });
     await markPublished(db, id, 1);
     expect((await facts(db, name)).requests[0]).toMatchObject({ state: 'published', trouble: null });
     expect(await beginPublish(db, id, tick())).toEqual({ kind: 'running' });
-    await recordAnswer(db, fit(id), tick(), times);
+    await recordAnswer(db, fitAnswer(id), tick(), times);
     expect(await beginPublish(db, id, tick())).toEqual({ kind: 'done', outcome: 'fit' });
     expect(await beginPublish(db, 'unknown', tick())).toEqual({ kind: 'done', outcome: 'gone' });
   });
@@ -67,7 +97,7 @@ describe('asking for a build', () => {
 
 describe('a claim', () => {
   it('is given to exactly one of twenty, and to that one again', async () => {
-    const name = await fresh();
+    const name = await freshModule(db);
     const id = await requestBuild(db, name, A);
     const replies = await Promise.all(Array.from({ length: 20 }, (_, i) => claimRequest(db, claimOf(id, `builder-${i}`), tick())));
     const winners = replies.flatMap((reply, i) => (reply.answer === 'go' ? [`builder-${i}`] : []));
@@ -78,7 +108,7 @@ describe('a claim', () => {
   });
 
   it('is dropped with the reason: cancelled, told to stop, answered, another attempt, unknown', async () => {
-    const name = await fresh();
+    const name = await freshModule(db);
     const id = await requestBuild(db, name, A);
     expect(await claimRequest(db, claimOf(id, 'b', 2), tick())).toMatchObject({ answer: 'drop', reason: 'attempt 2 is over: it is at attempt 1' });
     await takeBuild(db, id);
@@ -87,7 +117,7 @@ describe('a claim', () => {
     expect((await facts(db, name)).requests).toMatchObject([{ id, isStopping: true }]);
     const other = await requestBuild(db, name, A);
     expect(other).not.toBe(id);
-    await recordAnswer(db, fit(other), tick(), times);
+    await recordAnswer(db, fitAnswer(other), tick(), times);
     expect(await claimRequest(db, claimOf(other, 'b'), tick())).toMatchObject({ answer: 'drop', reason: 'it has been answered' });
     expect(await claimRequest(db, claimOf('unknown', 'b'), tick())).toMatchObject({ answer: 'drop', reason: 'there is no such request' });
   });
@@ -95,15 +125,26 @@ describe('a claim', () => {
 
 describe('one verdict per build', () => {
   it('is the first of fit and failed, whatever is answered twice, late or out of order', async () => {
-    const answers = fc.array(fc.record({ outcome: fc.constantFrom('fit', 'failed', 'environment'), attempt: fc.integer({ min: 1, max: 3 }) }), { minLength: 1, maxLength: 6 });
+    const answers = {
+      fit: (id: string, attempt: number) => fitAnswer(id, { attempt }),
+      failed: (id: string, attempt: number) => failed(id, { attempt }),
+      environment,
+    };
+    const drawing = fc.array(
+      fc.record({ outcome: fc.constantFrom('fit' as const, 'failed' as const, 'environment' as const), attempt: fc.integer({ min: 1, max: 3 }) }),
+      {
+        minLength: 1,
+        maxLength: 6,
+      },
+    );
     await fc.assert(
-      fc.asyncProperty(answers, async (drawn) => {
-        const name = await fresh();
+      fc.asyncProperty(drawing, async (drawn) => {
+        const name = await freshModule(db);
         const id = await requestBuild(db, name, A);
         const seen = new Set<number>();
         let expected: string | null = null;
         for (const { outcome, attempt } of drawn) {
-          const answer: Answer = outcome === 'fit' ? fit(id, { attempt }) : outcome === 'failed' ? failed(id, { attempt }) : environment(id, attempt);
+          const answer = answers[outcome](id, attempt);
           const recorded = await recordAnswer(db, answer, tick(), times);
           expect(recorded.first).toBe(!seen.has(attempt));
           if (!seen.has(attempt) && outcome !== 'environment') expected ??= outcome;
@@ -117,19 +158,31 @@ describe('one verdict per build', () => {
   });
 
   it('holds when two answers arrive in the same moment', async () => {
-    const name = await fresh();
+    const name = await freshModule(db);
     const id = await requestBuild(db, name, A);
-    const recorded = await Promise.all([recordAnswer(db, fit(id), tick(), times), recordAnswer(db, fit(id), tick(), times), recordAnswer(db, failed(id, { attempt: 2 }), tick(), times)]);
+    const recorded = await Promise.all([
+      recordAnswer(db, fitAnswer(id), tick(), times),
+      recordAnswer(db, fitAnswer(id), tick(), times),
+      recordAnswer(db, failed(id, { attempt: 2 }), tick(), times),
+    ]);
     expect(recorded.filter((one) => one.first)).toHaveLength(2);
     expect(recorded.every((one) => one.final && one.outcome === recorded[0]?.outcome)).toBe(true);
   });
 
   it('keeps every try of a closure: the newest answered one counts, the first fit one made its artifacts', async () => {
-    const name = await fresh();
+    const name = await freshModule(db);
     const first = await requestBuild(db, name, A);
-    await recordAnswer(db, fit(first), tick(), times);
+    await recordAnswer(db, fitAnswer(first), tick(), times);
     const again = async (answer: (id: string) => Answer): Promise<string> => {
-      await recordIntent(db, { id: `again-${name}-${tick().getTime()}`, verb: 'rebuild', module: name, node: null, buildId: null, who: 'ada', why: 'to see' });
+      await recordIntent(db, {
+        id: `again-${name}-${tick().getTime()}`,
+        verb: 'rebuild',
+        module: name,
+        node: null,
+        buildId: null,
+        who: 'ada',
+        why: 'to see',
+      });
       const { again: asked, headBuild } = await facts(db, name);
       expect(asked).toMatchObject({ by: 'ada' });
       const id = await requestBuild(db, name, A);
@@ -139,16 +192,20 @@ describe('one verdict per build', () => {
     };
     const second = await again((id) => failed(id));
     expect(await facts(db, name)).toMatchObject({ headBuild: { id: second, verdict: 'failed', tryNumber: 2 }, effective: { id: first } });
-    const third = await again((id) => fit(id));
+    const third = await again((id) => fitAnswer(id));
     expect(await facts(db, name)).toMatchObject({ headBuild: { id: third, verdict: 'fit', tryNumber: 3 }, effective: { id: first } });
     const detail = await moduleDetail(db, name);
-    expect(detail?.builds.map((one) => [one.build, one.try, one.verdict, one.isEffective, one.notReproducible])).toEqual([[third, 3, 'fit', false, true], [second, 2, 'failed', false, false], [first, 1, 'fit', true, false]]);
+    expect(detail?.builds.map((one) => [one.build, one.try, one.verdict, one.isEffective, one.notReproducible])).toEqual([
+      [third, 3, 'fit', false, true],
+      [second, 2, 'failed', false, false],
+      [first, 1, 'fit', true, false],
+    ]);
   });
 });
 
 describe('an environmental answer', () => {
   it('is no verdict: it keeps the since of the first, and is tried again with capped backoff', async () => {
-    const name = await fresh();
+    const name = await freshModule(db);
     const id = await requestBuild(db, name, A);
     const began = tick();
     const delays: number[] = [];
@@ -160,36 +217,47 @@ describe('an environmental answer', () => {
     expect(delays).toEqual([5, 10, 20, 40, 80, 160, 320, 600, 600]);
     const now = tick();
     const found = await facts(db, name, now);
-    expect(found).toMatchObject({ headBuild: null, requests: [{ attempt: 10, state: 'requested', lostAttempts: 9, isSuspect: false, trouble: { reason: 'fetch: disk is full', since: began.toISOString() } }] });
+    expect(found).toMatchObject({
+      headBuild: null,
+      requests: [
+        {
+          attempt: 10,
+          state: 'requested',
+          lostAttempts: 9,
+          isSuspect: false,
+          trouble: { reason: 'fetch: disk is full', since: began.toISOString() },
+        },
+      ],
+    });
     expect(compare(found, times).verdict).toBe('outstanding');
     expect(await beginPublish(db, id, now)).toMatchObject({ kind: 'later', reason: 'fetch: disk is full' });
     expect(await beginPublish(db, id, new Date(now.getTime() + 600_000))).toMatchObject({ kind: 'publish', attempt: 10 });
   });
 
   it('makes suspect after three in a row while builders end other work, tried hourly', async () => {
-    const [name, other] = [await fresh(), await fresh()];
+    const [name, other] = [await freshModule(db), await freshModule(db)];
     const id = await requestBuild(db, name, A);
     for (const attempt of [1, 2]) await recordAnswer(db, environment(id, attempt), tick(), times);
-    await recordAnswer(db, fit(await requestBuild(db, other, A)), tick(), times);
+    await recordAnswer(db, fitAnswer(await requestBuild(db, other, A)), tick(), times);
     expect((await recordAnswer(db, environment(id, 3), tick(), times)).retry?.delayMs).toBe(times.stuckAfter);
     expect((await facts(db, name)).requests).toMatchObject([{ isSuspect: true }]);
   });
 
   it('of an attempt that is over changes nothing, and a late fit of it still ends the build', async () => {
-    const name = await fresh();
+    const name = await freshModule(db);
     const id = await requestBuild(db, name, A);
     await takeBuild(db, id);
     await recordAnswer(db, environment(id, 1), tick(), times);
     await takeBuild(db, id, 2, 'builder-2');
     expect(await recordAnswer(db, environment(id, 1, 'again'), tick(), times)).toMatchObject({ first: false, final: false });
     expect((await facts(db, name)).requests).toMatchObject([{ attempt: 2, state: 'taken', takenBy: 'builder-2', trouble: null }]);
-    expect(await recordAnswer(db, fit(id, { attempt: 3 }), tick(), times)).toMatchObject({ final: true, outcome: 'fit' });
+    expect(await recordAnswer(db, fitAnswer(id, { attempt: 3 }), tick(), times)).toMatchObject({ final: true, outcome: 'fit' });
   });
 });
 
 describe('what nobody tells us about', () => {
   it('is a builder that went silent: tried again, never failed', async () => {
-    const name = await fresh();
+    const name = await freshModule(db);
     const id = await requestBuild(db, name, A);
     const taken = tick();
     await takeBuild(db, id, 1, 'builder-9', taken);
@@ -197,14 +265,16 @@ describe('what nobody tells us about', () => {
     const mine = <T extends { module: string }>(rows: readonly T[]): T[] => rows.filter((row) => row.module === name);
     expect(mine((await overdueRequests(db, new Date(taken.getTime() + 59_000), times)).lost)).toEqual([]);
     const lost = mine((await overdueRequests(db, new Date(taken.getTime() + 61_000), times)).lost);
-    expect(lost).toEqual([{ module: name, request: id, reason: expect.stringMatching(/^builder-9 was lost: no beat since \d{4}-\d\d-\d\dT\d\d:\d\dZ$/), delayMs: 5_000 }]);
+    expect(lost).toEqual([
+      { module: name, request: id, reason: expect.stringMatching(/^builder-9 was lost: no beat since \d{4}-\d\d-\d\dT\d\d:\d\dZ$/), delayMs: 5_000 },
+    ]);
     expect(await facts(db, name)).toMatchObject({ headBuild: null, requests: [{ attempt: 2, state: 'requested' }] });
     expect(mine((await overdueRequests(db, new Date(taken.getTime() + 62_000), times)).lost)).toEqual([]);
     expect(mine((await overdueRequests(db, new Date(taken.getTime() + 97_000), times)).unpublished)).toMatchObject([{ request: id }]);
   });
 
   it('is a message that was lost: published again while an idle builder beats', async () => {
-    const name = await fresh();
+    const name = await freshModule(db);
     const id = await requestBuild(db, name, A);
     await markPublished(db, id, 1);
     const [row] = await db.query<{ at: Date }>('select published_at as at from request where id = $1', [id]);
@@ -217,130 +287,12 @@ describe('what nobody tells us about', () => {
   });
 
   it('is an activity that was not completed, until it is marked', async () => {
-    const name = await fresh();
+    const name = await freshModule(db);
     const id = await requestBuild(db, name, A);
     await recordAnswer(db, failed(id), tick(), times);
     const mine = async () => (await overdueRequests(db, tick(), times)).ended.filter((one) => one.request === id);
     expect(await mine()).toEqual([{ module: name, request: id, outcome: 'failed' }]);
     await markCompleted(db, [id]);
     expect(await mine()).toEqual([]);
-  });
-});
-
-describe('cancelling', () => {
-  it('of what is superseded leaves no verdict behind, and the commit is built when it comes back', async () => {
-    const name = await fresh();
-    const id = await requestBuild(db, name, A);
-    await cancelRequests(db, [id], 'superseded');
-    expect(await facts(db, name)).toMatchObject({ headBuild: null, requests: [] });
-    const next = await requestBuild(db, name, A);
-    await recordAnswer(db, fit(next), tick(), times);
-    expect((await facts(db, name)).headBuild).toMatchObject({ id: next, tryNumber: 1 });
-  });
-
-  it('by an operator is a decision: failed, and not built again unasked', async () => {
-    const name = await fresh();
-    const waiting = await requestBuild(db, name, A);
-    const ask = { id: `cancel-${name}`, verb: 'cancel' as const, module: name, node: null, buildId: null, who: 'ada', why: 'wrong branch' };
-    expect(await recordIntent(db, ask)).toBe('the build of aaaaaaa is cancelled');
-    expect((await facts(db, name)).headBuild).toMatchObject({ id: waiting, verdict: 'failed', reason: 'cancelled by ada: wrong branch' });
-    await expect(recordIntent(db, { ...ask, id: 'other' })).rejects.toMatchObject({ kind: 'usage' });
-  });
-
-  it('of what runs is told to the builder, and ends when it says so or goes silent', async () => {
-    const name = await fresh();
-    const id = await requestBuild(db, name, A);
-    await takeBuild(db, id);
-    const ask = { id: `cancel-${name}`, verb: 'cancel' as const, module: name, node: null, buildId: id, who: 'ada', why: 'enough' };
-    expect(await recordIntent(db, ask)).toBe('the build of aaaaaaa is told to stop');
-    expect(await recordIntent(db, ask)).toBe('the build of aaaaaaa is told to stop');
-    const cancelled: Answer = { v: 1, request: id, attempt: 1, builder: 'builder-1', startedAt: '2026-11-29T12:00:00Z', endedAt: '2026-11-29T12:00:00Z', kind: 'build', outcome: 'cancelled', reason: 'told to', log: null, steps: {} };
-    expect(await recordAnswer(db, cancelled, tick(), times)).toMatchObject({ final: true, outcome: 'failed' });
-    expect((await facts(db, name)).headBuild).toMatchObject({ reason: 'cancelled by ada: enough' });
-  });
-
-  it('that nobody asked for is the environment: a builder that was shut down', async () => {
-    const name = await fresh();
-    const id = await requestBuild(db, name, A);
-    await takeBuild(db, id);
-    const stopped: Answer = { v: 1, request: id, attempt: 1, builder: 'builder-1', startedAt: '2026-11-29T12:00:00Z', endedAt: '2026-11-29T12:00:00Z', kind: 'build', outcome: 'cancelled', reason: 'shut down', log: null, steps: {} };
-    expect(await recordAnswer(db, stopped, tick(), times)).toMatchObject({ final: false, retry: { reason: 'shut down' } });
-  });
-});
-
-describe('what is effective', () => {
-  it('is the fit build of the head: a slow older one that ends last replaces nothing', async () => {
-    const name = await fresh();
-    const slow = await requestBuild(db, name, A);
-    await takeBuild(db, slow);
-    const quick = await fitBuild(db, name, B);
-    await recordAnswer(db, fit(slow), tick(), times);
-    expect(await facts(db, name)).toMatchObject({ effective: { id: quick }, headBuild: { id: quick } });
-  });
-
-  it('stays what it was when the head fails or is invalid', async () => {
-    const name = await fresh();
-    const good = await fitBuild(db, name, A);
-    await read(db, name, B);
-    expect(await facts(db, name)).toMatchObject({ effective: { id: good }, headBuild: null });
-    await inspect(db, name, B);
-    await recordAnswer(db, failed(await requestBuild(db, name, B)), tick(), times);
-    expect(await facts(db, name)).toMatchObject({ effective: { id: good }, headBuild: { verdict: 'failed' } });
-  });
-
-  it('follows a force-push back to an older fit commit at once', async () => {
-    const name = await fresh();
-    const older = await fitBuild(db, name, A);
-    const newer = await fitBuild(db, name, B);
-    expect((await facts(db, name)).effective?.id).toBe(newer);
-    await read(db, name, A);
-    expect(await facts(db, name)).toMatchObject({ effective: { id: older }, headBuild: { id: older, verdict: 'fit' } });
-  });
-});
-
-describe('builds by name', () => {
-  it('are found by id and by the start of a commit, and what is ambiguous is said', async () => {
-    const name = await fresh();
-    const first = await fitBuild(db, name, `ab${'1'.repeat(38)}`);
-    const second = await fitBuild(db, name, `ab${'2'.repeat(38)}`);
-    expect(await resolveBuild(db, name, first)).toMatchObject({ id: first });
-    expect(await resolveBuild(db, name, 'ab2')).toMatchObject({ id: second, verdict: 'fit' });
-    await expect(resolveBuild(db, name, 'ab')).rejects.toMatchObject({ kind: 'usage', message: `ab could be ab11111 or ab22222 of ${name}: say more of it` });
-    await expect(resolveBuild(db, name, 'ffff')).rejects.toMatchObject({ kind: 'usage' });
-    expect(await previousFitBuild(db, name)).toMatchObject({ id: first });
-  });
-});
-
-describe('the log of what runs', () => {
-  it('is kept line by line, once, its newest five thousand, until it is answered', async () => {
-    const name = await fresh();
-    const id = await requestBuild(db, name, A);
-    await takeBuild(db, id);
-    const lines = (from: number, count: number) => ({ v: 1 as const, request: id, attempt: 1, from, lines: Array.from({ length: count }, (_, i) => `line ${from + i}\0`) });
-    await appendLog(db, [lines(0, 500), lines(0, 500)]);
-    const page = await readLog(db, id, null);
-    expect(page).toMatchObject({ module: name, state: 'taken', verdict: null, next: { attempt: 1, number: 500 } });
-    expect(page?.lines.at(-1)).toEqual({ attempt: 1, number: 499, text: 'line 499' });
-    await appendLog(db, Array.from({ length: 11 }, (_, i) => lines(500 * (i + 1), 500)));
-    expect((await readLog(db, id, null))?.lines[0]?.number).toBe(1_000);
-    expect((await readLog(db, id, { attempt: 1, number: 5_999 }))?.lines).toHaveLength(1);
-    expect(await latestRequest(db, name, null)).toBe(id);
-    await recordAnswer(db, fit(id, { log: digest('log') }), tick(), times);
-    await appendLog(db, [lines(6_000, 1)]);
-    expect(await readLog(db, id, null)).toMatchObject({ verdict: 'fit', log: digest('log'), lines: [] });
-    expect(await latestRequest(db, name, commitOf('f'))).toBeNull();
-    expect(await readLog(db, 'unknown', null)).toBeNull();
-  });
-});
-
-describe('what machines write', () => {
-  it('may hold characters that the store cannot', async () => {
-    const name = await fresh();
-    const id = await requestBuild(db, name, A);
-    await recordAnswer(db, failed(id, { reason: 'half \ud83d and NUL \0 and \\u0000 written out' }), tick(), times);
-    const [row] = await db.query<{ body: { reason: string } }>('select body from answer where request_id = $1', [id]);
-    expect(row?.body.reason).toBe('half \ufffd and NUL  and \\u0000 written out');
-    expect((await facts(db, name)).headBuild?.reason).toBe('half \ufffd and NUL  and \\u0000 written out');
-    expect(await recordAnswer(db, valid('unknown', {}), tick(), times)).toMatchObject({ module: null, final: true });
   });
 });
