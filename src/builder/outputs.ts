@@ -1,6 +1,6 @@
 import { realpath, stat } from 'node:fs/promises';
 import { join, relative } from 'node:path';
-import { packDirectory } from '../pack';
+import { ArchiveRefused, inspectArchive, packDirectory } from '../pack';
 import type { ArtifactKind, RegistryClient } from '../registry';
 import { pushArtifact } from '../registry';
 import type { Manifest } from '../schema/manifest';
@@ -31,16 +31,23 @@ export async function findOutputs(manifest: Manifest, tree: string): Promise<Out
   return outputs;
 }
 
-/** Archives are packed into `scratch`. */
-export async function packOutputs(outputs: readonly Output[], scratch: string): Promise<Output[]> {
+/** Archives are packed into `scratch`. A string: what is in one no host would unpack, which is better said now than on each node. */
+export async function packOutputs(outputs: readonly Output[], scratch: string): Promise<Output[] | string> {
   const packed: Output[] = [];
   for (const output of outputs) {
-    if (output.kind === 'file') packed.push(output);
-    else {
-      const path = join(scratch, `${output.name}.tar.gz`);
-      await packDirectory(output.path, path);
-      packed.push({ ...output, path });
+    if (output.kind === 'file') {
+      packed.push(output);
+      continue;
     }
+    const path = join(scratch, `${output.name}.tar.gz`);
+    try {
+      await packDirectory(output.path, path);
+      await inspectArchive(path);
+    } catch (error) {
+      if (!(error instanceof ArchiveRefused)) throw error;
+      return `artifact ${output.name}: ${error.message}`;
+    }
+    packed.push({ ...output, path });
   }
   return packed;
 }

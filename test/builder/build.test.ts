@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
 import type { AddressInfo } from 'node:net';
 import { createServer } from 'node:net';
@@ -172,7 +173,13 @@ describe('a build', () => {
     ['that is a directory', { run: 'mkdir out' }, { tool: { file: 'out' } }, /not a file: write `archive: out`/],
     ['that is a link out of the tree', { run: 'ln -s /etc out' }, { site: { archive: 'out' } }, /link out of the tree/],
   ];
-  test.each(outputs)('with an output %s has failed', async (_what, build, artifacts, reason) => {
+  const unpackable: typeof outputs = [
+    ['with a link out of it', { run: 'mkdir out; ln -s ../../etc out/etc' }, { site: { archive: 'out' } }, /^artifact site: .*link out of the tree/],
+    ['with a pipe in it', { run: 'mkdir out; mkfifo out/pipe' }, { site: { archive: 'out' } }, /^artifact site: /],
+    ['with a name that is no UTF-8', { run: 'mkdir out; touch "$(printf "out/a\\377")"' }, { site: { archive: 'out' } }, /^artifact site: /],
+    ['that is a bomb', { run: 'mkdir out; head -c 200M /dev/zero > out/zeros' }, { site: { archive: 'out' } }, /^artifact site: .*times its size/],
+  ];
+  test.each([...outputs, ...unpackable])('with an output %s has failed', async (_what, build, artifacts, reason) => {
     expect(await buildOf(build, artifacts)).toMatchObject({ outcome: 'failed', step: 'pack', reason: expect.stringMatching(reason) });
   });
 
@@ -253,6 +260,16 @@ describe('a build', () => {
       await second.stop();
       await other.close();
     }
+  });
+
+  test('may pack its whole tree, loops of links and all, without the repository', async () => {
+    const answered = await buildOf({ run: 'ln -s b a; ln -s a b; git rev-parse HEAD' }, { all: { archive: '.' } });
+    if (answered.outcome !== 'fit') throw new Error(JSON.stringify(answered));
+    const registry = createRegistryClient({ url: registryUrl() });
+    const file = join(scratch(), 'all.tar.gz');
+    const [all] = answered.artifacts;
+    await registry.fetchBlobToFile(all?.repository ?? '', all?.blob ?? '', file);
+    expect(execFileSync('tar', ['-tzf', file], { encoding: 'utf8' }).trim().split('\n').sort()).toEqual(['a', 'b', 'module.yaml']);
   });
 
   test('of a commit whose manifest is broken or names another module has failed', async () => {
