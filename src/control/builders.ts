@@ -8,7 +8,7 @@ import { type Consumer, declarePlatform, QUEUES } from '../link';
 import { answer, builderBeat, claim, logLines } from '../schema/messages';
 import type { ControlDeps } from './deps';
 import { createLimit } from './limit';
-import { consumeBatches, NONE, readBody } from './reading';
+import { consumeBatches, readBody } from './reading';
 
 const REPLY_TIMEOUT_MS = 5_000;
 const COMPLETIONS_AT_A_TIME = 32;
@@ -83,7 +83,6 @@ export async function consumeBuilderBeats({ db, link, now }: ControlDeps, platfo
         await declarePlatform(link, platform);
         platforms.add(platform);
       }
-      return NONE;
     },
   });
 }
@@ -94,9 +93,6 @@ export async function consumeLogs({ db, link }: ControlDeps): Promise<Consumer> 
     most: 100,
     afterMs: 100,
     read: (delivery) => readBody(delivery, logLines),
-    store: async (messages) => {
-      await appendLog(db, messages);
-      return NONE;
-    },
+    store: async (messages) => await appendLog(db, messages),
   });
 }

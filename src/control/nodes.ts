@@ -3,11 +3,13 @@ import { nodeKeys, recordNodeBeats } from '../inventory/nodes';
 import { recordReports } from '../inventory/reports';
 import { type Consumer, type Delivery, nodeExchange, QUEUES, VerificationError, verify } from '../link';
 import { type Envelope, envelope, NODE_MESSAGE_TYPE, type NodeBeat, type NodeReport, nodeBeat, nodeReport } from '../schema/messages';
+import { createBatches } from './batches';
 import type { ControlDeps } from './deps';
-import { consumeBatches, NONE, type Read, type Refusal, readBody, readValue } from './reading';
+import { consumeBatches, consumeTaking, dead, type Read, type Refusal, readBody, readValue, storingBatches } from './reading';
 
 /** 2,000 reports a second are ten batches; a single one waits for no other longer than this. */
 const REPORTS = { most: 200, afterMs: 50 };
+const OPEN_AFTER_MS = 5;
 const BEATS = { most: 500, afterMs: 100 };
 
 /** In an envelope, on the node's own exchange, by its own account: who sent it, before what it says is believed. */
@@ -30,27 +32,33 @@ export async function consumeReports(deps: ControlDeps): Promise<Consumer> {
     return { kind: isLate ? 'dead' : 'later', reason: `the key of ${node} is not known: no beat of it has arrived` };
   }
 
-  return await consumeBatches<Signed>(link, {
-    queue: QUEUES.reports,
-    ...REPORTS,
-    read: (delivery) => readSigned(deps, delivery),
+  // The next batch is verified while this one is stored.
+  const opening = createBatches<Signed, { readonly report: NodeReport } | Refusal>({
+    most: REPORTS.most,
+    afterMs: OPEN_AFTER_MS,
     store: async (batch) => {
       const keys = await nodeKeys(db, [...new Set(batch.map(({ node }) => node))]);
-      const refused = new Map<Signed, Refusal>();
-      const reports: NodeReport[] = [];
-      for (const signed of batch) {
+      return batch.map((signed) => {
         const key = keys.get(signed.node);
-        if (key === null) {
-          refused.set(signed, whileKeyless(signed.node));
-          continue;
-        }
+        if (key === undefined) return dead(`there is no node ${signed.node}`);
+        if (key === null) return whileKeyless(signed.node);
         keylessSince.delete(signed.node);
-        const read = key === undefined ? { reason: `there is no node ${signed.node}` } : openReport(signed, key);
-        if ('reason' in read) refused.set(signed, { kind: 'dead', reason: read.reason });
-        else reports.push(read.value);
-      }
-      if (reports.length > 0) await recordReports(db, reports, now());
-      return refused;
+        const read = openReport(signed, key);
+        return 'reason' in read ? dead(read.reason) : { report: read.value };
+      });
+    },
+  });
+  const storing = storingBatches<NodeReport>(REPORTS.most, REPORTS.afterMs, async (reports) => {
+    await recordReports(db, reports, now());
+  });
+  return await consumeTaking(link, {
+    queue: QUEUES.reports,
+    prefetch: REPORTS.most * 3,
+    take: async (delivery) => {
+      const signed = readSigned(deps, delivery);
+      if ('reason' in signed) return dead(signed.reason);
+      const opened = await opening.add(signed.value);
+      return 'report' in opened ? await storing.add(opened.report) : opened;
     },
   });
 }
@@ -76,7 +84,6 @@ export async function consumeNodeBeats(deps: ControlDeps): Promise<Consumer> {
     store: async (beats) => {
       const { refused } = await recordNodeBeats(db, beats, now(), times);
       for (const node of refused) log.warn({ node }, 'a beat is signed by another key than the one that was taken first: it is refused');
-      return NONE;
     },
   });
 }

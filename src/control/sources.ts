@@ -5,9 +5,9 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { type DueSource, dueRepositories, expectChange, type Reading, recordReadings } from '../inventory/sources';
 import { gitHostOf } from '../source';
-import { createBatches } from './batches';
 import type { ControlDeps, Running } from './deps';
 import { createLimit, type Limit } from './limit';
+import { storingBatches } from './reading';
 
 const AT_A_TIME = 16;
 const AT_A_TIME_PER_HOST = 4;
@@ -39,14 +39,9 @@ export function createSourceReader(deps: ControlDeps, onRead: () => void = () =>
   const slow: Lane = { all: createLimit(AT_A_TIME_SLOW), hosts: new Map(), holdsMs: Number.POSITIVE_INFINITY };
   const slowRepositories = new Set<string>();
   const going = new Set<Promise<void>>();
-  const recording = createBatches<{ module: string; reading: Reading }, null>({
-    most: 500,
-    afterMs: 50,
-    store: async (readings) => {
-      await recordReadings(db, readings, now(), times);
-      onRead();
-      return readings.map(() => null);
-    },
+  const recording = storingBatches<{ module: string; reading: Reading }>(500, 50, async (readings) => {
+    await recordReadings(db, readings, now(), times);
+    onRead();
   });
   let expecting: Promise<void> | null = null;
   /** How far the pauses have grown; an event begins them anew. */

@@ -22,13 +22,14 @@ export function generateKeyPair(): KeyPair {
 }
 
 export function publicKeyOf(privateKey: string): string {
-  return textOf(createPublicKey(createPrivateKey(privateKey)));
+  return signer(privateKey).publicKey;
 }
 
 export function sign(payloadType: string, payload: object, privateKey: string): Envelope {
   const body = Buffer.from(JSON.stringify(payload));
-  const sig = signBytes(null, preAuthentication(payloadType, body), createPrivateKey(privateKey));
-  return { payloadType, payload: body.toString('base64'), signatures: [{ keyid: keyIdOf(publicKeyOf(privateKey)), sig: sig.toString('base64') }] };
+  const { key, publicKey } = signer(privateKey);
+  const sig = signBytes(null, preAuthentication(payloadType, body), key);
+  return { payloadType, payload: body.toString('base64'), signatures: [{ keyid: keyIdOf(publicKey), sig: sig.toString('base64') }] };
 }
 
 /**
@@ -68,7 +69,13 @@ function textOf(key: KeyObject): string {
   return key.export({ format: 'der', type: 'spki' }).toString('base64');
 }
 
-function keyObject(publicKey: string): KeyObject {
+/** Reading a key from its text costs more than using it. */
+const signer = remembering(2_000, (privateKey: string) => {
+  const key = createPrivateKey(privateKey);
+  return { key, publicKey: textOf(createPublicKey(key)) };
+});
+
+const keyObject = remembering(10_000, (publicKey: string): KeyObject => {
   try {
     const key = createPublicKey({ key: Buffer.from(publicKey, 'base64'), format: 'der', type: 'spki' });
     if (key.asymmetricKeyType === 'ed25519') return key;
@@ -76,4 +83,17 @@ function keyObject(publicKey: string): KeyObject {
     // Told below, the same for each way of not being a key.
   }
   throw new VerificationError('the public key is not an ed25519 key in base64');
+});
+
+/** Keeps at most so many results; then it begins anew. */
+function remembering<T>(most: number, make: (text: string) => T): (text: string) => T {
+  const kept = new Map<string, T>();
+  return (text) => {
+    const found = kept.get(text);
+    if (found !== undefined) return found;
+    const made = make(text);
+    if (kept.size >= most) kept.clear();
+    kept.set(text, made);
+    return made;
+  };
 }
