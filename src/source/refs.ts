@@ -1,5 +1,5 @@
 import { UsageError } from '../domain/errors';
-import { parseAddress } from './address';
+import { type Address, parseAddress } from './address';
 import { runGit } from './git';
 
 /** What git says of a ref now. It is never inferred: absent and unreadable are told apart. */
@@ -19,7 +19,7 @@ export async function readRef(
   ref: string,
   options: { readonly timeoutMs: number; readonly signal?: AbortSignal },
 ): Promise<RefReading> {
-  let address: ReturnType<typeof parseAddress>;
+  let address: Address;
   try {
     address = parseAddress(repository);
   } catch (error) {
@@ -40,8 +40,28 @@ export async function readRef(
   // Bounded: that there is more than fits says as well that it is not empty.
   const any = await runGit(['ls-remote', '--quiet', '--', address.url], { ...git, maxBytes: 1024 * 1024 });
   if (!any.ok && any.stdout === '' && !any.reason.startsWith('answered more')) return { kind: 'unreadable', reason: explain(any.reason) };
+  if (/^https?:/.test(address.url) && any.stdout.trim() === '' && !(await answersAsGit(address, options.timeoutMs))) {
+    return { kind: 'unreadable', reason: 'what answers there is not git' };
+  }
   const isEmpty = any.ok && any.stdout.trim() === '';
   return { kind: 'absent', reason: isEmpty ? 'the repository is empty' : `there is no ${ref} in the repository` };
+}
+
+/** Over HTTP git takes any page without refs in it, HTML as well, for an empty repository; its content type tells. */
+async function answersAsGit(address: Address, timeoutMs: number): Promise<boolean> {
+  const authorization = /^Authorization: (.*)$/.exec(address.env.GIT_CONFIG_VALUE_0 ?? '')?.[1];
+  const headers = { 'user-agent': 'git/tally', ...(authorization === undefined ? {} : { authorization }) };
+  try {
+    const response = await fetch(`${address.url.replace(/\/$/, '')}/info/refs?service=git-upload-pack`, {
+      headers,
+      signal: AbortSignal.timeout(timeoutMs),
+    });
+    const type = response.headers.get('content-type') ?? '';
+    await response.body?.cancel();
+    return response.ok && (type.startsWith('application/x-git-upload-pack-advertisement') || type.startsWith('text/plain'));
+  } catch {
+    return false;
+  }
 }
 
 /** A short name is a branch before it is a tag. */

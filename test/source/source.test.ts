@@ -9,7 +9,14 @@ import { parseAddress } from '../../src/source/address';
 import { commitAll, git, repository, temporaryFolder } from '../support/repositories';
 
 const folder = temporaryFolder();
-afterAll(() => folder.remove());
+const servers: Server[] = [];
+afterAll(() => {
+  for (const server of servers) {
+    server.closeAllConnections();
+    server.close();
+  }
+  folder.remove();
+});
 
 let unique = 0;
 const fresh = (): string => {
@@ -26,7 +33,7 @@ function withFile(name: string | Buffer = 'a.txt', text = 'one'): { dir: string;
 
 async function listening(
   answer: (path: string) => { status: number; type: string; body: string; hang?: boolean },
-): Promise<{ url: string; server: Server; seen: string[] }> {
+): Promise<{ url: string; seen: string[] }> {
   const seen: string[] = [];
   const server = createServer((request, response) => {
     seen.push(request.headers.authorization ?? '');
@@ -35,8 +42,9 @@ async function listening(
     response.writeHead(status, { 'content-type': type });
     response.end(body);
   });
+  servers.push(server);
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, server, seen };
+  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, seen };
 }
 
 describe('reading a ref', () => {
@@ -93,27 +101,23 @@ describe('reading a ref', () => {
   });
 
   test('a page of HTML where git should answer is said to be none', async () => {
-    const { url, server } = await listening(() => ({ status: 200, type: 'text/html', body: '<html>Welcome</html>' }));
+    const { url } = await listening(() => ({ status: 200, type: 'text/html', body: '<html>Welcome</html>' }));
     expect(await read(`${url}/x.git`)).toMatchObject({ kind: 'unreadable', reason: expect.stringContaining('is not git') });
-    server.close();
   });
 
   test('one that hangs is given up within its time', async () => {
-    const { url, server } = await listening(() => ({ status: 200, type: '', body: '', hang: true }));
+    const { url } = await listening(() => ({ status: 200, type: '', body: '', hang: true }));
     expect(await readRef(`${url}/x.git`, 'main', { timeoutMs: 300 })).toEqual({ kind: 'unreadable', reason: 'no answer within 0.3 s' });
-    server.closeAllConnections();
-    server.close();
   });
 
   test('credentials reach the server and neither an argument nor a reason', async () => {
-    const { url, server, seen } = await listening(() => ({ status: 401, type: 'text/plain', body: 'no' }));
+    const { url, seen } = await listening(() => ({ status: 401, type: 'text/plain', body: 'no' }));
     const address = `${url.replace('http://', 'http://ada:s3cret@')}/x.git`;
     const said = await read(address);
     expect(said.kind).toBe('unreadable');
     expect(JSON.stringify(said)).not.toContain('s3cret');
     expect(seen).toContain(`Basic ${Buffer.from('ada:s3cret').toString('base64')}`);
     expect(parseAddress(address).url).not.toContain('s3cret');
-    server.close();
   });
 
   test.each(['--upload-pack=touch /tmp/owned', '-x', 'ext::sh -c id', 'fd::7', 'ftp://host/x', '', 'a\nb', 'ssh://-oProxyCommand=id/x', 'nonsense'])(
