@@ -3,8 +3,9 @@ import { join } from 'node:path';
 import { openHome } from '../../src/builder';
 import { EXCHANGES, QUEUES } from '../../src/link';
 import { eventually } from '../support/eventually';
+import { removeScratch, scratch } from './scratch';
 import type { Control, TestBuilder } from './world';
-import { manifestOf, newRepository, removeScratch, scratch, startControl, startTestBuilder, there } from './world';
+import { manifestOf, newRepository, startControl, startTestBuilder, there } from './world';
 
 let control: Control;
 let builders: TestBuilder[];

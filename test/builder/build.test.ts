@@ -11,8 +11,9 @@ import type { BuildAnswer } from '../../src/schema/messages';
 import { envelope } from '../../src/schema/messages';
 import { eventually } from '../support/eventually';
 import { registryUrl } from '../support/servers';
+import { removeScratch, scratch } from './scratch';
 import type { Control, TestBuilder } from './world';
-import { manifestOf, newRepository, removeScratch, scratch, startControl, startTestBuilder, there } from './world';
+import { manifestOf, newRepository, startControl, startTestBuilder, there } from './world';
 
 let control: Control;
 let builder: TestBuilder;
@@ -260,7 +261,7 @@ describe('a build', () => {
       await second.stop();
       await other.close();
     }
-  });
+  }, 180_000);
 
   test('may pack its whole tree, loops of links and all, without the repository', async () => {
     const answered = await buildOf({ run: 'ln -s b a; ln -s a b; git rev-parse HEAD' }, { all: { archive: '.' } });

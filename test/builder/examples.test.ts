@@ -1,7 +1,8 @@
 import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
+import { removeScratch } from './scratch';
 import type { Control, TestBuilder } from './world';
-import { newRepository, removeScratch, startControl, startTestBuilder } from './world';
+import { newRepository, startControl, startTestBuilder } from './world';
 
 const examples = join(__dirname, '..', '..', 'examples');
 

@@ -1,7 +1,6 @@
 import { execFileSync } from 'node:child_process';
 import { createHash, randomBytes } from 'node:crypto';
-import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { chmodSync, mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { pino } from 'pino';
 import type { BuilderLimits } from '../../src/builder';
@@ -14,6 +13,7 @@ import { answer, builderBeat, claim, logLines } from '../../src/schema/messages'
 import { eventually } from '../support/eventually';
 import type { FreshVhost } from '../support/servers';
 import { freshVhost, registryUrl } from '../support/servers';
+import { scratch } from './scratch';
 
 /** A repository, a control plane that only claims and listens, and builders on a vhost of their own. */
 
@@ -194,19 +194,6 @@ export function newRepository(): Repository {
       return git('rev-parse', 'HEAD');
     },
   };
-}
-
-const made: string[] = [];
-
-/** A directory that `removeScratch` takes away. */
-export function scratch(): string {
-  const directory = mkdtempSync(join(tmpdir(), 'tally-builder-'));
-  made.push(directory);
-  return directory;
-}
-
-export function removeScratch(): void {
-  for (const directory of made.splice(0)) rmSync(directory, { recursive: true, force: true });
 }
 
 /** A module.yaml whose commands are these. */
