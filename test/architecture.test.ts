@@ -22,6 +22,9 @@ const MAY_IMPORT: Record<string, string[]> = {
   workflows: ['src/domain'],
 };
 
+/** The forms of what people and machines write are named in the domain as types, which are not there at run time. */
+const MAY_NAME_TYPES_OF: Record<string, string[]> = { 'src/domain': ['src/schema'] };
+
 /** Not even through another room: neither a node nor a builder holds what the store is reached with. */
 const MUST_NOT_REACH: Record<string, string> = { 'src/host': 'src/inventory', 'src/builder': 'src/inventory', workflows: 'src/inventory' };
 
@@ -71,6 +74,12 @@ describe('the arrows between the rooms', () => {
     expect(offences(new Map(Object.entries(files)))).toContain('src/host/a.ts reaches src/inventory');
   });
 
+  test('let the domain name a type of a schema, and no more of it', () => {
+    const schema: [string, string] = ['src/schema/b.ts', ''];
+    expect(offences(new Map([['src/domain/a.ts', "import type { B } from '../schema/b';"], schema]))).toEqual([]);
+    expect(offences(new Map([['src/domain/a.ts', "import { b } from '../schema/b';"], schema]))).toEqual(['src/domain/a.ts imports src/schema']);
+  });
+
   test('let the domain name a type of a library', () => {
     expect(offences(new Map([['src/domain/a.ts', "import type { Z } from 'zod';"]]))).toEqual([]);
   });
@@ -82,7 +91,12 @@ function offences(sources: Sources): string[] {
     const room = roomOf(file);
     const packages = RUNTIME_PACKAGES[room];
     const used = found.filter(({ specifier, isType }) => !specifier.startsWith('.') && !isType).map(({ specifier }) => specifier);
-    const rooms = targets(file, found, sources).map(roomOf);
+    const named = MAY_NAME_TYPES_OF[room] ?? [];
+    const rooms = found.flatMap((one) =>
+      targets(file, [one], sources)
+        .map(roomOf)
+        .filter((other) => !(one.isType && named.includes(other))),
+    );
     const allowed = MAY_IMPORT[room];
     const forbidden = MUST_NOT_REACH[room];
     return [
