@@ -35,8 +35,9 @@ export function openInventory(url: string, { max = 10 }: { readonly max?: number
     // The statements are many and short: compiling one costs more than running it.
     options: '-c jit=off',
   });
-  // An idle connection that breaks is replaced at the next query; without a listener it would end the process.
+  // A connection that breaks between two queries fails the next one; without listeners it would end the process.
   pool.on('error', () => undefined);
+  pool.on('connect', (client) => client.on('error', () => undefined));
   const connect = (): Promise<PoolClient> => pool.connect();
 
   return {

@@ -1,5 +1,4 @@
-/** The statement that reads the facts of modules as one snapshot. Values: names, now, and how long a silent host is not yet away (ms). */
-export const FACTS = `
+const FACTS = `
 select jsonb_build_object(
   'module', m.name,
   'now', iso($2::timestamptz),
@@ -100,5 +99,10 @@ cross join lateral (
   where i.manifest is null or coalesce(i.manifest #>> '{build,platform}', 'linux-amd64') = any (b.platforms)
 ) builders
 left join lateral (select value #>> '{}' as declare_default from setting where key = 'declareDefault') mesh on true
-where m.name = any ($1)
-order by m.name`;
+`;
+
+/** Values: a module, now, and how long a silent host is not yet away (ms). One statement, so one snapshot; planned once a connection. */
+export const FACTS_OF_ONE = `${FACTS} where m.name = $1`;
+
+/** The same for an array of modules. */
+export const FACTS_OF_MANY = `${FACTS} where m.name = any ($1) order by m.name`;

@@ -3,7 +3,7 @@ import { UsageError } from '../domain/errors';
 import type { Comparison, Facts } from '../domain/facts';
 import type { Times } from '../domain/times';
 import type { Db } from './db';
-import { FACTS } from './facts';
+import { FACTS_OF_MANY, FACTS_OF_ONE } from './facts';
 
 export interface ModuleRef {
   readonly name: string;
@@ -39,13 +39,13 @@ export async function listModules(db: Db): Promise<Array<ModuleRef & { readonly 
 
 /** One statement, so one snapshot; null when there is no such module. */
 export async function readFacts(db: Db, module: string, now: Date, times: Times): Promise<Facts | null> {
-  const [facts] = await readManyFacts(db, [module], now, times);
-  return facts ?? null;
+  const [row] = await db.query<{ facts: Facts }>(FACTS_OF_ONE, [module, now, times.hostAway]);
+  return row?.facts ?? null;
 }
 
 /** The same for many modules at once, for the full pass. */
 export async function readManyFacts(db: Db, modules: readonly string[], now: Date, times: Times): Promise<Facts[]> {
-  const rows = await db.query<{ facts: Facts }>(FACTS, [modules, now, times.hostAway]);
+  const rows = await db.query<{ facts: Facts }>(FACTS_OF_MANY, [modules, now, times.hostAway]);
   return rows.map((row) => row.facts);
 }
 

@@ -4,6 +4,7 @@ import {
   type Db,
   latestRequest,
   previousFitBuild,
+  prune,
   readLog,
   recordAnswer,
   recordIntent,
@@ -15,6 +16,7 @@ import {
   B,
   commitOf,
   digest,
+  environment,
   facts,
   failed,
   fitAnswer,
@@ -142,6 +144,18 @@ describe('builds by name', () => {
     });
     await expect(resolveBuild(db, name, 'ffff')).rejects.toMatchObject({ kind: 'usage' });
     expect(await previousFitBuild(db, name)).toMatchObject({ id: first });
+  });
+});
+
+describe('attempts without end', () => {
+  it('are kept bounded, and the build goes on', async () => {
+    const name = await freshModule(db);
+    const id = await requestBuild(db, name, A);
+    for (let attempt = 1; attempt <= 25; attempt += 1) await recordAnswer(db, environment(id, attempt), tick(), times);
+    await prune(db);
+    expect(await db.query('select from answer where request_id = $1', [id])).toHaveLength(19);
+    expect(await recordAnswer(db, environment(id, 1), tick(), times)).toMatchObject({ first: true, final: false, retry: null });
+    expect(await recordAnswer(db, fitAnswer(id, { attempt: 26 }), tick(), times)).toMatchObject({ final: true, outcome: 'fit' });
   });
 });
 

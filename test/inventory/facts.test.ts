@@ -29,6 +29,7 @@ import {
   webhookModules,
   whoIs,
 } from '../../src/inventory';
+import { eventually } from '../support/eventually';
 import {
   A,
   B,
@@ -80,6 +81,20 @@ describe('a store that is away', () => {
     const away = openInventory('postgresql://nobody@127.0.0.1:9/none');
     await expect(away.query('select 1')).rejects.toMatchObject({ kind: 'environment', message: expect.stringContaining('the store did not answer') });
     await away.close();
+  });
+
+  it('runs a transaction again whose connection was cut, also between two statements', async () => {
+    let tries = 0;
+    const seen = await db.transaction(async (tx) => {
+      tries += 1;
+      const [own] = await tx.query<{ pid: number }>('select pg_backend_pid() as pid');
+      if (tries === 1) {
+        await db.query('select pg_terminate_backend($1)', [own?.pid]);
+        await eventually(async () => (await db.query('select from pg_stat_activity where pid = $1', [own?.pid])).length === 0);
+      }
+      return tx.query<{ one: number }>('select 1 as one');
+    });
+    expect([tries, seen]).toEqual([2, [{ one: 1 }]]);
   });
 
   it('runs a transaction again after a deadlock', async () => {
