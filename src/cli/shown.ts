@@ -102,7 +102,10 @@ function placementLines(placements: readonly PlacementRow[], nameOf: (placement:
   );
   return lines.flatMap((line, at) => {
     const failing = placements[at]?.failing;
-    return failing == null ? [line] : [line, ...wrapped(failing.message, width - 4).map((text) => `    ${text}`)];
+    if (failing == null) return [line];
+    const since = failing.since === null ? '' : ` since ${clock(failing.since)}`;
+    const said = `${failing.count} ${failing.count === 1 ? 'report' : 'reports'}${since} failed on ${failing.resources.join(', ')}: ${failing.message}`;
+    return [line, ...wrapped(said, width - 4).map((text) => `    ${text}`)];
   });
 }
 
@@ -114,8 +117,7 @@ function placementWords(placement: PlacementRow): string {
     placement.applied === null
       ? 'nothing applied yet'
       : `has ${placement.applied.commit === null ? placement.applied.build : short(placement.applied.commit)}`;
-  const failing = placement.failing === null ? '' : `, ${placement.failing.count} reports failed on ${placement.failing.resources.join(', ')}`;
-  return `outstanding${since}, ${has}${failing}`;
+  return `outstanding${since}, ${has}`;
 }
 
 function buildCells(build: BuildRow): string[] {

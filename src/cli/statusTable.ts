@@ -1,6 +1,6 @@
 /** `tally status`: one glance, most urgent first, each line that needs a person with the verb that helps. */
 import type { ModuleRow, StatusAnswer, Urgency } from '../schema/api';
-import { clock, colours, cut, fitted, lasted, padded, plain } from './text';
+import { clock, colours, cut, laid, lasted, padded, plain } from './text';
 
 interface Line {
   readonly name: string;
@@ -20,16 +20,17 @@ export function statusTable(status: StatusAnswer, width: number): string[] {
   const urgent = [...needsYou(status)];
   const moving = of('moving');
   const held = of('held');
-  const settled = status.modules.filter((row) => row.urgency === 'in step').map((row) => row.module);
+  const settled = status.modules.filter((row) => row.urgency === 'in step').map((row) => plain(row.module));
   const names = [...urgent, ...moving, ...held].map((line) => plain(line.name).length);
   const nameWidth = Math.min(MOST_NAME, Math.max(LEAST_NAME, ...names));
   return [
-    cut(heading(status), width),
+    cut(plain(heading(status)), width),
     ...(status.modules.length === 0 ? ['', 'No module is tracked yet: tally module add NAME REPOSITORY'] : []),
+    ...(status.modules.length > 0 || urgent.length > 0 ? [''] : []),
     ...section(colours.bold(colours.red('NEEDS YOU')), urgent, nameWidth, width),
     ...section(colours.bold(colours.yellow('MOVING')), moving, nameWidth, width),
     ...section(colours.bold('HELD'), held, nameWidth, width),
-    ...inStep(settled, nameWidth, width, urgent.length + moving.length + held.length > 0 ? 0 : 1),
+    ...inStep(settled, nameWidth, width),
   ];
 }
 
@@ -64,26 +65,32 @@ function moduleLine(row: ModuleRow, now: string): Line {
   return { name: row.module, says: live(row, now), remedy: row.remedy };
 }
 
-/** What runs on a builder is said by how long it has been running. */
+/** What runs on a builder is said by how long it has been running, and what is applied everywhere in one word. */
 function live(row: ModuleRow, now: string): string {
   const { since, headline } = row;
   if (since === null || row.urgency !== 'moving') return headline;
-  return headline.replace(/((?:building|inspecting) on \S+) since \S+Z/, (_, what: string) => `${what} for ${lasted(since, now)}`);
+  const short = headline.replace(/declared on (\d+) · applied on \1\b(?!,)/, 'applied on $1');
+  return short.replace(/((?:building|inspecting) on \S+) since \S+Z/, (_, what: string) => `${what} for ${lasted(since, now)}`);
 }
 
 function section(title: string, lines: readonly Line[], nameWidth: number, width: number): string[] {
   if (lines.length === 0) return [];
   const indent = 2 + nameWidth + 2;
   const shown = lines.slice(0, MOST_LINES).flatMap((line) => {
-    const first = `  ${padded(cut(plain(line.name), nameWidth), nameWidth)}  ${fitted(line.says, width - indent)}`;
-    return line.remedy === null ? [first] : [first, `${' '.repeat(indent)}${colours.cyan(`→ ${cut(plain(line.remedy), width - indent - 2)}`)}`];
+    // What needs a person is worth a second line; what moves will say something else in a moment.
+    const [first = '', ...rest] = laid(line.says, width - indent, line.remedy === null ? 1 : 2);
+    return [
+      `  ${padded(cut(plain(line.name), nameWidth), nameWidth)}  ${first}`,
+      ...rest.map((text) => `${' '.repeat(indent)}${text}`),
+      ...(line.remedy === null ? [] : [`${' '.repeat(indent)}${colours.cyan(`→ ${cut(plain(line.remedy), width - indent - 2)}`)}`]),
+    ];
   });
   const rest = lines.length - MOST_LINES;
-  return ['', title, ...shown, ...(rest > 0 ? [`  and ${rest} more: tally status --json has them all`] : [])];
+  return [title, ...shown, ...(rest > 0 ? [`  and ${rest} more: tally status --json has them all`] : [])];
 }
 
 /** Names side by side, under one another where one line does not hold them. */
-function inStep(names: readonly string[], nameWidth: number, width: number, blankLines: number): string[] {
+function inStep(names: readonly string[], nameWidth: number, width: number): string[] {
   if (names.length === 0) return [];
   const indent = 2 + nameWidth + 2;
   const lines: string[] = [];
@@ -103,7 +110,7 @@ function inStep(names: readonly string[], nameWidth: number, width: number, blan
   if (lines.length < MOST_IN_STEP_LINES) lines.push(line);
   else lines.push(`and ${names.length - shown} more`);
   const title = `${colours.bold(colours.green(IN_STEP))}${' '.repeat(indent - IN_STEP.length)}`;
-  return [...Array<string>(blankLines).fill(''), ...lines.map((one, at) => `${at === 0 ? title : ' '.repeat(indent)}${cut(one, width - indent)}`)];
+  return lines.map((one, at) => `${at === 0 ? title : ' '.repeat(indent)}${cut(one, width - indent)}`);
 }
 
 function counted(count: number, what: string): string {

@@ -1,9 +1,18 @@
 /** Text that fits the terminal. Whatever comes from modules and machines loses its control characters before it is shown. */
 import { createColors } from 'picocolors';
-import stringWidth from 'string-width';
 import { minuteOf, renderTimes } from '../domain/times';
 
 export const colours = createColors(process.stdout.isTTY === true && (process.env.NO_COLOR ?? '') === '' && process.env.TERM !== 'dumb');
+
+/** Letters, digits and the signs of our own lines: a column each. Only other text needs the tables, which take long to load. */
+const NARROW = /^[\u0020-\u007e\u00a1-\u00ac\u00ae-\u02ff\u2018-\u2026→]*$/;
+
+/** How many columns a terminal gives to it. */
+function widthOf(text: string): number {
+  if (NARROW.test(text)) return text.length;
+  const { default: stringWidth } = require('string-width') as typeof import('string-width');
+  return stringWidth(text);
+}
 
 const PIPE_WIDTH = 80;
 const LEAST_WIDTH = 40;
@@ -31,15 +40,15 @@ export function lasted(sinceIso: string, nowIso: string): string {
 }
 
 export function padded(text: string, width: number): string {
-  return text + ' '.repeat(Math.max(0, width - stringWidth(text)));
+  return text + ' '.repeat(Math.max(0, width - widthOf(text)));
 }
 
 export function cut(text: string, width: number): string {
-  if (stringWidth(text) <= width) return text;
+  if (widthOf(text) <= width) return text;
   let kept = '';
   let used = 0;
   for (const { segment } of new Intl.Segmenter().segment(text)) {
-    const wide = stringWidth(segment);
+    const wide = widthOf(segment);
     if (used + wide > width - 1) break;
     kept += segment;
     used += wide;
@@ -56,9 +65,9 @@ export function fitted(line: string, width: number): string {
   const parts = plain(line).split(PART);
   // Each turn shortens one part for good, so there are at most as many turns as parts.
   for (let turn = 0; turn < parts.length; turn += 1) {
-    const excess = stringWidth(parts.join(PART)) - width;
+    const excess = widthOf(parts.join(PART)) - width;
     if (excess <= 0) break;
-    const widths = parts.map((part) => stringWidth(part));
+    const widths = parts.map(widthOf);
     const longest = widths.indexOf(Math.max(...widths));
     const wide = widths[longest] ?? 0;
     if (wide <= LEAST_PART) break;
@@ -67,13 +76,30 @@ export function fitted(line: string, width: number): string {
   return cut(parts.join(PART), width);
 }
 
+/** On as few lines as hold it, broken between its parts; the last of `most` lines is shortened to fit. */
+export function laid(line: string, width: number, most: number): string[] {
+  const parts = plain(line).split(PART);
+  const lines: string[] = [];
+  let current = '';
+  for (const part of parts) {
+    const longer = current === '' ? part : `${current}${PART}${part}`;
+    if (current === '' || widthOf(longer) <= width || lines.length === most - 1) {
+      current = longer;
+      continue;
+    }
+    lines.push(current);
+    current = part;
+  }
+  return [...lines, current].map((one) => fitted(one, width));
+}
+
 /** Lines of at most `width`, broken between words. */
 export function wrapped(text: string, width: number): string[] {
   const lines: string[] = [];
   let line = '';
   for (const word of plain(text).split(' ')) {
     const longer = line === '' ? word : `${line} ${word}`;
-    if (stringWidth(longer) <= width) {
+    if (widthOf(longer) <= width) {
       line = longer;
       continue;
     }
@@ -87,7 +113,7 @@ export function wrapped(text: string, width: number): string[] {
 export function table(rows: readonly (readonly string[])[], width: number, indent = 0): string[] {
   const cells = rows.map((row) => row.map(plain));
   const columns = Math.max(0, ...cells.map((row) => row.length));
-  const widths = Array.from({ length: columns - 1 }, (_, at) => Math.min(28, Math.max(0, ...cells.map((row) => stringWidth(row[at] ?? '')))));
+  const widths = Array.from({ length: columns - 1 }, (_, at) => Math.min(28, Math.max(0, ...cells.map((row) => widthOf(row[at] ?? '')))));
   return cells.map((row) => {
     const line = row.map((cell, at) => (at < columns - 1 ? padded(cut(cell, widths[at] ?? 0), widths[at] ?? 0) : cell)).join('  ');
     return `${' '.repeat(indent)}${cut(line, width - indent)}`.trimEnd();

@@ -117,7 +117,7 @@ describe('one module', () => {
     await aDay(api.db);
     const { body } = await api.call('GET', '/api/v1/modules/core');
     const read = moduleAnswer.parse(body);
-    expect(read.builds).toEqual([expect.objectContaining({ build: 'build-greeter', verdict: 'fit' })]);
+    expect(read.builds).toEqual([expect.objectContaining({ build: 'build-core', verdict: 'fit' })]);
     expect(read.temporalUrl).toBe('http://temporal.test/namespaces/default/workflows/module%2Fcore');
     expect(moduleList.parse((await api.call('GET', '/api/v1/modules')).body).modules).toHaveLength(6);
   });

@@ -90,7 +90,7 @@ export async function aDay(db: Db): Promise<void> {
     reason: 'source moved to 4f2c1a9, built from 81b07aa; builder-1 is at test',
     secondsAgo: 40,
   });
-  await answeredBuild(db, { id: 'build-greeter', module: 'core', commit: COMMITS.fit, verdict: 'fit' });
+  await answeredBuild(db, { id: 'build-core', module: 'core', commit: COMMITS.fit, verdict: 'fit' });
   for (const [node, beat] of [
     ['alpha', "now() - interval '5 seconds'"],
     ['beta', "now() - interval '3 hours'"],
@@ -109,9 +109,10 @@ export async function aDay(db: Db): Promise<void> {
     secondsAgo: 1_800,
     needsPerson: true,
   });
+  await answeredBuild(db, { id: 'build-greeter', module: 'greeter', commit: COMMITS.fit, verdict: 'fit' });
   await db.query(
-    `insert into placement (module, node, failing_resources, failing_count, failing_since, failing_message, outstanding_since)
-     values ('greeter', 'gamma', '{service/greeter}', 5, now() - interval '30 minutes', 'exit status 203', now() - interval '31 minutes')`,
+    `insert into placement (module, node, build_id, failing_resources, failing_count, failing_since, failing_message, outstanding_since)
+     values ('greeter', 'gamma', 'build-greeter', '{service/greeter}', 5, now() - interval '30 minutes', 'exit status 203', now() - interval '31 minutes')`,
   );
   // The trigger of the placement asked for a comparison that nobody makes here.
   await db.query('update module set compared_version = facts_version');
