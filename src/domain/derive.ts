@@ -177,7 +177,8 @@ function substitute(text: string, { node }: DeriveInput, about: string): string 
     const key = name.startsWith('facts.') ? name.slice('facts.'.length) : null;
     if (key === null) throw new Missing(`${about} refers to \${${name}}, which is no reference`);
     const value = Object.hasOwn(node.facts, key) ? node.facts[key] : undefined;
-    if (value === undefined) throw new Missing(`${about} needs the fact ${key}, which ${node.name} does not have: set it with --set ${key}=VALUE`);
+    if (value === undefined)
+      throw new Missing(`${about} needs the fact ${key}, which ${node.name} does not have: tally node set ${node.name} ${key}=VALUE`);
     return value.replaceAll('${', () => '$${');
   });
 }

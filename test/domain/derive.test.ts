@@ -71,7 +71,7 @@ describe('deriving a declaration', () => {
     [
       'a fact that the node lacks',
       on([meshboard]),
-      'meshboard: file /etc/meshboard.json needs the fact meshboard.port, which alpha does not have: set it with --set meshboard.port=VALUE',
+      'meshboard: file /etc/meshboard.json needs the fact meshboard.port, which alpha does not have: tally node set alpha meshboard.port=VALUE',
     ],
     [
       'an artifact that the build did not make',

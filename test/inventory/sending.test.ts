@@ -148,7 +148,7 @@ describe('sending', () => {
 
   it('keeps apart what cannot be worked out, and sends when it can', async () => {
     const { name, on } = await declared(db, { resources: [{ file: { path: '/etc/x', content: '${facts.port}' } }] });
-    const reason = `${name}: file /etc/x needs the fact port, which ${on} does not have: set it with --set port=VALUE`;
+    const reason = `${name}: file /etc/x needs the fact port, which ${on} does not have: tally node set ${on} port=VALUE`;
     expect(await prepareSend(db, on, digest, tick())).toEqual({ kind: 'notWorkedOut', reason });
     expect(await nodesToSend(db, 100, tick())).not.toContain(on);
     expect(await placement(db, name)).toMatchObject({ isApplied: false, waitingOn: 'workout', detail: reason });
