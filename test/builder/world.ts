@@ -129,6 +129,8 @@ export interface TestBuilder {
   name: string;
   home: string;
   publicKey: string;
+  /** The sentences of its log. */
+  said: string[];
   stop(): Promise<void>;
 }
 
@@ -141,6 +143,7 @@ export async function startTestBuilder(
   const home = await openHome(options.home ?? join(scratch(), 'builder'));
   const link = await openLink({ url: control.vhost.amqpUrl, name });
   const key = keptSigningKey(home.directory);
+  const said: string[] = [];
   const builder = await startBuilder({
     ...{ link, home, key, version: '0.0.0-test' },
     registry: createRegistryClient({ url: options.registryUrl ?? registryUrl(), timeoutMs: 5_000 }),
@@ -151,12 +154,13 @@ export async function startTestBuilder(
       beatMs: options.beatMs ?? 1_000,
       limits: { ...defaultLimits, minDiskBytes: 64 << 20, ...options.limits },
     },
-    log: pino({ level: process.env.TALLY_LOG_LEVEL ?? 'silent' }),
+    log: pino({ level: 'info' }, { write: (line: string) => void said.push((JSON.parse(line) as { msg: string }).msg) }),
   });
   return {
     name,
     home: home.directory,
     publicKey: key.publicKey,
+    said,
     async stop() {
       await builder.stop();
       await link.close();
