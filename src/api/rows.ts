@@ -3,7 +3,8 @@ import { minuteOf } from '../domain/times';
 import type { BuilderStatus, MeshHealth, ModuleStatus, NodeStatus, StuckStatus } from '../inventory';
 import type { Alarm, BuilderRow, ModuleRow, NodeRow, StuckRow, Urgency } from '../schema/api';
 
-export function moduleRow(status: ModuleStatus): ModuleRow {
+/** @param stuckOn a node that it is stuck on: there a person looks first. */
+export function moduleRow(status: ModuleStatus, stuckOn: string | null = null): ModuleRow {
   const urgency = urgencyOf(status);
   return {
     module: status.module,
@@ -14,7 +15,7 @@ export function moduleRow(status: ModuleStatus): ModuleRow {
     headline: headlineOf(status, urgency),
     reason: status.reason,
     since: status.since,
-    remedy: urgency === 'needs you' ? remedyOf(status) : null,
+    remedy: urgency === 'needs you' ? remedyOf(status, stuckOn) : null,
     head: status.head,
     next: status.next,
     counts: status.counts,
@@ -49,9 +50,11 @@ function headlineOf(status: ModuleStatus, urgency: Urgency): string {
   }
 }
 
-function remedyOf(status: ModuleStatus): string {
+function remedyOf(status: ModuleStatus, stuckOn: string | null): string {
   const { module } = status;
   switch (status.situation) {
+    case 'stuck':
+      return stuckOn === null ? `tally why ${module}` : `tally node show ${stuckOn}`;
     case 'failed':
     case 'suspect':
       return `tally log ${module}`;

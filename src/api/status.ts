@@ -17,7 +17,8 @@ export async function readStatus({ db, config }: Pick<ApiDeps, 'db' | 'config'>)
     builderStatuses(db, now, times),
     meshHealth(db),
   ]);
-  const moduleRows = modules.map(moduleRow).sort(byUrgency);
+  const stuckOn = new Map(stuck.map((row) => [row.module, row.node]));
+  const moduleRows = modules.map((status) => moduleRow(status, stuckOn.get(status.module))).sort(byUrgency);
   const nodeRows = nodes.map(nodeRow);
   const alarms = alarmsOf(health, now, times.sweep);
   const away = nodeRows.filter((row) => row.presence === 'away');

@@ -80,7 +80,6 @@ function showModules(changed) {
 function otherRows() {
   return [
     ...shown.alarms.map((alarm) => otherRow(`mesh ${shown.summary.mesh}`, alarm.what, alarm.remedy)),
-    ...shown.stuck.map((stuck) => otherRow(stuck.node, stuck.headline, stuck.remedy)),
     ...shown.nodes.filter((node) => node.trouble !== null).map((node) => otherRow(node.node, node.trouble.reason, node.trouble.remedy)),
   ];
 }
@@ -93,15 +92,15 @@ function card(name, presence, texts, isBad) {
   return item;
 }
 
+function held(node) {
+  if (node.placements === 0) return 'no modules';
+  return `${node.applied} of ${node.placements} ${node.placements === 1 ? 'module' : 'modules'} applied`;
+}
+
 function showMachines() {
   const nodes = shown.nodes.map((node) => {
     const seen = node.presence === 'away' && node.lastBeatAt !== null ? `away since ${clock(new Date(node.lastBeatAt))}` : node.presence;
-    return card(
-      node.node,
-      node.presence,
-      [`${seen} · ${node.applied} of ${node.placements} modules applied · ${node.sending}`],
-      node.trouble !== null,
-    );
+    return card(node.node, node.presence, [`${seen} · ${held(node)} · ${node.sending}`], node.trouble !== null);
   });
   byId('nodes')
     .querySelector('.cards')
@@ -149,6 +148,16 @@ function trouble(text) {
   byId('trouble').hidden = false;
 }
 
+/** An address that ends in #kiosk, as the Temporal UI has it, leads to that module's row. */
+function showSought() {
+  const sought = byId(`module-${decodeURIComponent(location.hash.slice(1))}`);
+  if (sought === null) return;
+  sought.scrollIntoView({ block: 'center' });
+  sought.classList.add('changed');
+}
+
+window.addEventListener('hashchange', showSought);
+
 const events = new EventSource('/api/v1/events');
 
 events.addEventListener('status', (event) => {
@@ -157,6 +166,7 @@ events.addEventListener('status', (event) => {
   for (const row of shown.modules) modules.set(row.module, row);
   connection('live', 'live');
   show([]);
+  showSought();
 });
 
 events.addEventListener('change', (event) => {

@@ -63,7 +63,7 @@ export function nodeLines(answer: NodeAnswer, width: number): string[] {
     ...Object.entries(answer.facts).map(([key, value]) => [`fact ${key}`, value]),
   ];
   return [
-    `${row.node}  ${row.presence}${seen} · ${row.applied} of ${row.placements} modules applied`,
+    `${row.node}  ${row.presence}${seen} · ${row.placements === 0 ? 'no modules' : `${row.applied} of ${row.placements} ${row.placements === 1 ? 'module' : 'modules'} applied`}`,
     ...(row.trouble === null ? [] : [...wrapped(row.trouble.reason, width), colours.cyan(`→ ${plain(row.trouble.remedy)}`)]),
     '',
     ...table(facts, width),

@@ -127,7 +127,7 @@ builds, newest first
     const { status, out } = await tally('status', 'gamma');
     expect(status).toBe(1);
     expect(timeless(out)).toMatchInlineSnapshot(`
-"gamma  up, last beat HH:MM · 0 of 1 modules applied
+"gamma  up, last beat HH:MM · 0 of 1 module applied
 
 site      home
 sending   never told
