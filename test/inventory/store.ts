@@ -47,7 +47,7 @@ export async function openStore(): Promise<{ db: Db; url: string }> {
   return { db: openInventory(url, { max: 24 }), url };
 }
 
-export const MANIFEST = { declare: 'auto', resources: [{ file: { path: '/etc/${node.name}.json', content: '{}' } }] };
+const MANIFEST = { declare: 'auto', resources: [{ file: { path: '/etc/${node.name}.json', content: '{}' } }] };
 
 const base = { v: 1 as const, attempt: 1, builder: 'builder-1', startedAt: '2026-11-29T12:00:00.000Z', endedAt: '2026-11-29T12:00:01.000Z' };
 
