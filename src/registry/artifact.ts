@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { EnvironmentError } from '../domain/errors';
-import type { RegistryClient } from './client';
-import type { Descriptor } from './digest';
+import type { Descriptor, RegistryClient } from './types';
+import { MANIFEST_TYPE } from './types';
 
 /**
  * How an artifact lies in the registry: an OCI manifest with one layer, in the repository `tally/<module>`. The manifest's
@@ -34,7 +34,7 @@ export interface ArtifactLayer {
 export function ociManifest(parts: { artifactType: string; layer: Descriptor; subject?: Descriptor }): object {
   return {
     schemaVersion: 2,
-    mediaType: 'application/vnd.oci.image.manifest.v1+json',
+    mediaType: MANIFEST_TYPE,
     artifactType: parts.artifactType,
     config: EMPTY_DESCRIPTOR,
     layers: [plain(parts.layer)],
@@ -59,7 +59,7 @@ export async function pushArtifact(
   await client.pushBlob(repository, EMPTY_CONFIG);
   const layer = { ...(await client.pushBlobFile(repository, path)), mediaType: layerType };
   const { digest, size } = await client.pushManifest(repository, ociManifest({ artifactType, layer }), { tag });
-  return { digest, size, mediaType: 'application/vnd.oci.image.manifest.v1+json', layer };
+  return { digest, size, mediaType: MANIFEST_TYPE, layer };
 }
 
 const artifactManifest = z.looseObject({
@@ -73,7 +73,8 @@ export async function artifactLayer(client: RegistryClient, repository: string, 
   if (found === null) throw new EnvironmentError(`the registry does not hold artifact ${digest} of ${repository}: build it again`);
   const parsed = artifactManifest.safeParse(found.manifest);
   const kind = parsed.success ? (Object.keys(KINDS) as ArtifactKind[]).find((k) => KINDS[k].artifactType === parsed.data.artifactType) : undefined;
-  if (!parsed.success || kind === undefined) throw new EnvironmentError(`${digest} of ${repository} is not an archive or a file that Tally can place`);
+  if (!parsed.success || kind === undefined)
+    throw new EnvironmentError(`${digest} of ${repository} is not an archive or a file that Tally can place`);
   const [layer] = parsed.data.layers;
   return { kind, digest: layer.digest, size: layer.size };
 }

@@ -3,50 +3,11 @@ import { createReadStream } from 'node:fs';
 import { open, rename, rm } from 'node:fs/promises';
 import { EnvironmentError } from '../domain/errors';
 import { checkDigest, checkReference, checkRepository, describeFile, isDigest, sha256 } from './digest';
-import type { Descriptor } from './digest';
-import { asEnvironment, createHttp } from './http';
 import type { Http } from './http';
+import { asEnvironment, createHttp } from './http';
 import { createReferrers } from './referrers';
-
-export interface Pushed {
-  digest: string;
-  /** Bytes. */
-  size: number;
-}
-
-/** All methods throw EnvironmentError, and UsageError for a name that no registry can hold. Sizes are bytes. */
-export interface RegistryClient {
-  /** Sends nothing when the registry has it already. */
-  pushBlobFile(repository: string, path: string): Promise<Pushed>;
-  pushBlob(repository: string, content: Buffer): Promise<Pushed>;
-  /** Without a tag it is put by digest, and a registry may collect it. */
-  pushManifest(repository: string, manifest: object, options?: { tag?: string; mediaType?: string }): Promise<Pushed>;
-  /** `null`: the registry answers and does not have it. */
-  getManifest(repository: string, reference: string): Promise<{ digest: string; manifest: unknown } | null>;
-  /** The file appears whole and verified, or not at all. */
-  fetchBlobToFile(repository: string, digest: string, path: string, options?: { maxBytes?: number }): Promise<void>;
-  getBlob(repository: string, digest: string, maxBytes: number): Promise<Buffer>;
-  /** What refers to a manifest, by the registry's own list or by the specification's tag where it has none. */
-  referrers(repository: string, digest: string): Promise<Array<{ digest: string; artifactType: string }>>;
-  attachReferrer(
-    repository: string,
-    subject: Descriptor,
-    artifactType: string,
-    layer: { mediaType: string; content: Buffer },
-  ): Promise<{ digest: string }>;
-}
-
-export interface RegistryOptions {
-  /** As in http://127.0.0.1:5000; user and password may stand in it. */
-  url: string;
-  /** Longest time in which nothing moves. */
-  timeoutMs?: number;
-  username?: string;
-  password?: string;
-}
-
-export const MANIFEST_TYPE = 'application/vnd.oci.image.manifest.v1+json';
-export const INDEX_TYPE = 'application/vnd.oci.image.index.v1+json';
+import type { Pushed, RegistryClient, RegistryOptions } from './types';
+import { INDEX_TYPE, MANIFEST_TYPE } from './types';
 
 const MANIFEST_MAX = 4 << 20;
 const DEFAULT_TIMEOUT_MS = 30_000;
@@ -64,7 +25,13 @@ export function createRegistryClient(options: RegistryOptions): RegistryClient {
   async function upload(repository: string, pushed: Pushed, body: () => Buffer | AsyncIterable<Buffer>): Promise<Pushed> {
     const what = `push blob ${pushed.digest} of ${repository}`;
     if (await hasBlob(repository, pushed.digest, what)) return pushed;
-    const begun = await http.send({ method: 'POST', url: `v2/${repository}/blobs/uploads/`, what, headers: { 'content-length': '0' }, accept: [202] });
+    const begun = await http.send({
+      method: 'POST',
+      url: `v2/${repository}/blobs/uploads/`,
+      what,
+      headers: { 'content-length': '0' },
+      accept: [202],
+    });
     await begun.discard();
     const location = begun.headers.get('location');
     if (location === null) throw new EnvironmentError(`registry ${http.name}: could not ${what}: it gave no place to upload to`);
@@ -89,11 +56,16 @@ export function createRegistryClient(options: RegistryOptions): RegistryClient {
     const content = await answer.bytes(MANIFEST_MAX);
     const digest = sha256(content);
     const expected = isDigest(reference) ? reference : (answer.headers.get('docker-content-digest') ?? digest);
-    if (digest !== expected) throw new EnvironmentError(`registry ${http.name}: could not ${what}: what came has the digest ${digest}, not ${expected}`);
+    if (digest !== expected)
+      throw new EnvironmentError(`registry ${http.name}: could not ${what}: what came has the digest ${digest}, not ${expected}`);
     return { digest, manifest: parseJson(content, http, what) };
   }
 
-  async function pushManifest(repository: string, manifest: object, how: { tag?: string; mediaType?: string } = {}): Promise<Pushed & { headers: Headers }> {
+  async function pushManifest(
+    repository: string,
+    manifest: object,
+    how: { tag?: string; mediaType?: string } = {},
+  ): Promise<Pushed & { headers: Headers }> {
     checkRepository(repository);
     if (how.tag !== undefined) checkReference(how.tag);
     const content = Buffer.from(JSON.stringify(manifest));
@@ -116,8 +88,6 @@ export function createRegistryClient(options: RegistryOptions): RegistryClient {
   }
 
   async function openBlob(repository: string, digest: string, maxBytes: number, what: string): Promise<AsyncGenerator<Buffer>> {
-    checkRepository(repository);
-    checkDigest(digest);
     const answer = await http.send({ method: 'GET', url: `v2/${repository}/blobs/${digest}`, what, accept: [200, 404] });
     const length = Number(answer.headers.get('content-length') ?? 0);
     if (answer.status === 404 || length > maxBytes) await answer.discard();
@@ -141,26 +111,28 @@ export function createRegistryClient(options: RegistryOptions): RegistryClient {
     },
     getManifest,
     async fetchBlobToFile(repository, digest, path, { maxBytes = Number.POSITIVE_INFINITY } = {}) {
+      checkRepository(repository);
+      checkDigest(digest);
       const what = `fetch blob ${digest} of ${repository}`;
-      const chunks = await openBlob(repository, digest, maxBytes, what);
       const temporary = `${path}.${randomBytes(6).toString('hex')}.part`;
       try {
+        // Before the transfer is begun: one that nobody reads would hold its connection.
         const file = await open(temporary, 'wx', 0o644);
         try {
-          for await (const chunk of chunks) await file.writeFile(chunk);
+          for await (const chunk of await openBlob(repository, digest, maxBytes, what)) await file.writeFile(chunk);
           await file.sync();
         } finally {
           await file.close();
         }
         await rename(temporary, path);
       } catch (error) {
-        // Ends the transfer when it was the file that failed.
-        await chunks.return(undefined);
         await rm(temporary, { force: true });
         throw asEnvironment(error, http.name, what, timeoutMs);
       }
     },
     async getBlob(repository, digest, maxBytes) {
+      checkRepository(repository);
+      checkDigest(digest);
       const parts: Buffer[] = [];
       for await (const chunk of await openBlob(repository, digest, maxBytes, `read blob ${digest} of ${repository}`)) parts.push(chunk);
       return Buffer.concat(parts);

@@ -2,14 +2,6 @@ import { createHash } from 'node:crypto';
 import { createReadStream } from 'node:fs';
 import { UsageError } from '../domain/errors';
 
-/** What names content in a registry. */
-export interface Descriptor {
-  digest: string;
-  /** Bytes. */
-  size: number;
-  mediaType: string;
-}
-
 const DIGEST = /^sha256:[0-9a-f]{64}$/;
 const REPOSITORY = /^[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*(?:\/[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*)*$/;
 const TAG = /^[a-zA-Z0-9_][a-zA-Z0-9._-]{0,127}$/;

@@ -102,7 +102,7 @@ export function createHttp(options: HttpOptions): Http {
         method: request.method,
         headers,
         signal: deadline.signal,
-        ...(body === undefined ? {} : Buffer.isBuffer(body) ? { body } : { body: withProgress(body, deadline), duplex: 'half' as const }),
+        ...(body === undefined ? {} : sendable(body, deadline)),
       });
       deadline.progress();
       const fail = (error: unknown): EnvironmentError => asEnvironment(error, name, request.what, options.timeoutMs);
@@ -177,6 +177,10 @@ function createDeadline(timeoutMs: number): Deadline {
   return { signal: controller.signal, progress: () => void timer.refresh(), end: () => clearTimeout(timer) };
 }
 
+function sendable(body: Buffer | AsyncIterable<Buffer>, deadline: Deadline): Pick<RequestInit, 'body' | 'duplex'> {
+  return Buffer.isBuffer(body) ? { body } : { body: withProgress(body, deadline), duplex: 'half' };
+}
+
 async function* withProgress(body: AsyncIterable<Buffer>, deadline: Deadline): AsyncGenerator<Buffer> {
   for await (const chunk of body) {
     deadline.progress();
@@ -208,15 +212,17 @@ export function asEnvironment(error: unknown, name: string, what: string, timeou
   if (error instanceof EnvironmentError) return error;
   // undici wraps the reason, sometimes twice.
   let cause = error;
-  for (let depth = 0; depth < 3 && cause instanceof Error && cause.cause !== undefined && !(cause instanceof NoProgress); depth++) cause = cause.cause;
-  const reason = reasonOf(cause, timeoutMs);
-  return new EnvironmentError(`registry ${name}: could not ${what}: ${reason}`, { cause: error });
+  for (let depth = 0; depth < 3; depth++) {
+    const inner = fieldOf(cause, 'cause');
+    if (inner === undefined) break;
+    cause = inner;
+  }
+  return new EnvironmentError(`registry ${name}: could not ${what}: ${reasonOf(cause, timeoutMs)}`, { cause: error });
 }
 
 function reasonOf(cause: unknown, timeoutMs: number): string {
   if (cause instanceof NoProgress) return `nothing moved for ${timeoutMs / 1000} s`;
-  const code = cause instanceof Error && 'code' in cause ? cause.code : undefined;
-  switch (code) {
+  switch (fieldOf(cause, 'code')) {
     case 'ECONNREFUSED':
       return 'connection refused, is it running?';
     case 'ENOTFOUND':
@@ -228,8 +234,13 @@ function reasonOf(cause: unknown, timeoutMs: number): string {
     case 'UND_ERR_SOCKET':
       return 'the connection broke off';
     default:
-      return oneLine(cause instanceof Error ? cause.message : String(cause));
+      return oneLine(String(fieldOf(cause, 'message') ?? cause));
   }
+}
+
+// Not by `instanceof Error`: what fetch throws may be of another realm.
+function fieldOf(value: unknown, field: string): unknown {
+  return typeof value === 'object' && value !== null ? (value as Record<string, unknown>)[field] : undefined;
 }
 
 function explain(status: number, body: Buffer): string {

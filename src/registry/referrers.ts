@@ -1,10 +1,10 @@
 import { z } from 'zod';
 import { EnvironmentError } from '../domain/errors';
 import { EMPTY_CONFIG, ociManifest } from './artifact';
-import { INDEX_TYPE, MANIFEST_TYPE } from './client';
-import type { Pushed, RegistryClient } from './client';
 import { checkDigest, checkRepository } from './digest';
 import type { Http } from './http';
+import type { Pushed, RegistryClient } from './types';
+import { INDEX_TYPE, MANIFEST_TYPE } from './types';
 
 /** The artifactType under which a build's signed statement refers to its artifact. */
 export const PROVENANCE_TYPE = 'application/vnd.in-toto+json';
