@@ -3,6 +3,6 @@
  * operators want, and holds nothing that another control process would miss.
  */
 export { brokerAccess } from './access';
-export type { ApiConfig, ApiDeps, NodeAccess } from './deps';
+export type { ApiDeps } from './deps';
 export { serverProbes } from './probes';
 export { createApi } from './server';

@@ -45,12 +45,12 @@ export async function readStatus({ db, config }: Pick<ApiDeps, 'db' | 'config'>)
 }
 
 /** Held is a decision, and no reason for a bad exit status. */
-export function isSettled(row: ModuleRow): boolean {
+function isSettled(row: ModuleRow): boolean {
   return row.urgency === 'in step' || row.urgency === 'held';
 }
 
 /** What a node has not applied yet is its modules' affair; what cannot be told is the node's own. */
-export function isTold(row: NodeRow): boolean {
+function isTold(row: NodeRow): boolean {
   return row.trouble === null && row.sending !== 'not worked out';
 }
 

@@ -77,7 +77,7 @@ export const builderRow = z.strictObject({
 /** What is wrong with the mesh itself. */
 export const alarm = z.strictObject({ what: z.string(), since: maybe(instant), remedy: z.string() });
 
-export const meshSummary = z.strictObject({
+const meshSummary = z.strictObject({
   mesh: z.string(),
   modules: count,
   inStep: count,
@@ -145,7 +145,7 @@ export const placementRow = z.strictObject({
   failing: maybe(z.strictObject({ resources: z.array(z.string()), count, since: maybe(instant), message: z.string() })),
 });
 
-export const intentRow = z.strictObject({
+const intentRow = z.strictObject({
   verb: z.string(),
   module: maybe(z.string()),
   node: maybe(z.string()),
@@ -285,8 +285,6 @@ const buildRef = z
   .min(4)
   .max(64)
   .regex(/^[A-Za-z0-9-]+$/, 'a build is an id or the start of a commit');
-
-export const verbs = ['build', 'declare', 'hold', 'release', 'rollback', 'cancel'] as const;
 
 /** `build` names a build by its id or the start of its commit: needed by rollback, allowed by declare and cancel. */
 export const verbBody = {

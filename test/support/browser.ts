@@ -1,13 +1,13 @@
-import { spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { type Browser, chromium } from 'playwright-core';
+import { aptInstall, canApt } from '../../src/servers/apt';
 
 const PLACES = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome', '/usr/bin/google-chrome-stable'];
-const INSTALL_TIMEOUT_MS = 300_000;
 
 /** A browser of this machine: TALLY_BROWSER, else one of the usual places, else installed where we may. */
 export async function openBrowser(): Promise<Browser> {
-  return await chromium.launch({ executablePath: findBrowser() ?? installed(), args: process.getuid?.() === 0 ? ['--no-sandbox'] : [] });
+  const executablePath = findBrowser() ?? (await installed());
+  return await chromium.launch({ executablePath, args: process.getuid?.() === 0 ? ['--no-sandbox'] : [] });
 }
 
 function findBrowser(): string | null {
@@ -16,14 +16,10 @@ function findBrowser(): string | null {
   return PLACES.find((place) => existsSync(place)) ?? null;
 }
 
-function installed(): string {
-  const isDebianRoot = process.getuid?.() === 0 && existsSync('/usr/bin/apt-get');
-  if (isDebianRoot) {
-    const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive' };
-    spawnSync('apt-get', ['update', '-q'], { env, timeout: INSTALL_TIMEOUT_MS });
-    spawnSync('apt-get', ['install', '-y', '-q', '--no-install-recommends', 'chromium'], { env, timeout: INSTALL_TIMEOUT_MS });
-  }
+async function installed(): Promise<string> {
+  const reason = canApt() ? await aptInstall(['chromium']) : 'it can only be installed by root on a Debian';
   const found = findBrowser();
-  if (found === null) throw new Error('the board is tested in a browser and there is none: apt-get install chromium, or set TALLY_BROWSER to one');
+  if (found === null)
+    throw new Error(`the board is tested in a browser and there is none (${reason}): apt-get install chromium, or set TALLY_BROWSER to one`);
   return found;
 }

@@ -1,10 +1,11 @@
 /** `tally up`: the servers, a control plane and a builder on this machine; with `--demo` three machines and their story. */
-import { chmodSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
+import { chmodSync, existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, relative, resolve } from 'node:path';
 import { createColors } from 'picocolors';
 import { DEMO_TIMES, playDemo, readMarker, stage, writeMarker } from '../../demo';
 import { UsageError } from '../../domain/errors';
+import { stopServices } from '../../host';
 import { addToken, type Db, migrate, openInventory, setSetting, whoIs } from '../../inventory';
 import {
   Interrupted,
@@ -124,6 +125,12 @@ async function clean(dataDir: string, isFresh: boolean): Promise<string> {
   await stopDemoServices(places.nodes);
   for (const place of Object.values(places)) rmSync(place, { recursive: true, force: true });
   return 'everything of earlier runs is gone';
+}
+
+/** The services outlive their hosts on purpose; here they end with the rest, and their hosts bring them up at the next start. */
+async function stopDemoServices(nodes: string): Promise<void> {
+  if (!existsSync(nodes)) return;
+  await Promise.all(readdirSync(nodes).map((node) => stopServices(join(nodes, node, 'state'))));
 }
 
 /** All that was started, in the order in which it ends. */
