@@ -20,6 +20,6 @@ export function createLog(process: string, level = LEVEL, destination?: { write(
 }
 
 /** amqp://user:password@host → amqp://user:…@host */
-export function withoutPasswords(text: string): string {
+function withoutPasswords(text: string): string {
   return text.replace(/([a-z][a-z0-9+.-]*:\/\/[^\s:/@"]*):[^\s/@"]+@/gi, '$1:…@');
 }

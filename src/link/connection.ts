@@ -133,7 +133,7 @@ export async function within(timeoutMs: number, what: Promise<unknown>): Promise
   timer.abort();
 }
 
-export function hostOf(url: string): string {
+function hostOf(url: string): string {
   return new URL(url).host;
 }
 

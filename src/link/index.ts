@@ -10,4 +10,4 @@ export { openLink } from './link';
 export { keptMeshKey, keptSigningKey, openWithMeshKey, sealWithMeshKey } from './sealing';
 export { generateKeyPair, type KeyPair, publicKeyOf, sign, verify } from './signing';
 export { declareNode, declarePlatform, declareTopology, EXCHANGES, nodeExchange, nodeQueue, QUEUES, ROUTES, removeNode } from './topology';
-export type { Consumer, Delivery, Link, LinkOptions, PublishOptions } from './types';
+export type { Consumer, Delivery, Link } from './types';
