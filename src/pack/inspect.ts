@@ -21,8 +21,13 @@ export interface ArchiveLimits {
 
 export const defaultLimits: ArchiveLimits = { entries: 200_000, bytes: 4 * 1024 ** 3, ratio: 200, freeBytes: 16 * 1024 ** 2 };
 
+/** No file system of ours takes a longer name. */
+const NAME_MAX_BYTES = 255;
+const PATH_MAX_BYTES = 4095;
+
 interface Seen {
-  readonly kinds: Map<string, 'file' | 'directory' | 'symlink'>;
+  /** What each path is; `implied` is a directory that an entry lies in, not yet named by an entry of its own. */
+  readonly kinds: Map<string, 'file' | 'directory' | 'symlink' | 'implied'>;
   readonly links: Map<string, string>;
 }
 
@@ -53,18 +58,26 @@ export async function inspectArchive(file: string, limits: ArchiveLimits = defau
 }
 
 function admit(header: Header, { kinds, links }: Seen, limits: ArchiveLimits): void {
+  if (Math.max(Buffer.byteLength(header.name), Buffer.byteLength(header.linkname ?? '')) > PATH_MAX_BYTES) {
+    throw new ArchiveRefused(`${header.name.slice(0, 60)}… has a path that is too long`);
+  }
   const parts = partsOf(header.name);
   if (parts === null) throw new ArchiveRefused(`${JSON.stringify(header.name)} is not inside the archive`);
   if (parts.length === 0) return;
   const name = parts.join('/');
+  // A name that is no UTF-8 is read with this in it, and would be written as another.
+  if (name.includes('\ufffd') || header.linkname?.includes('\ufffd') === true) throw new ArchiveRefused(`${name} has a name that is no UTF-8`);
+  if (parts.some((part) => Buffer.byteLength(part) > NAME_MAX_BYTES)) throw new ArchiveRefused(`${name.slice(0, 60)}… has a name that is too long`);
   if (kinds.size >= limits.entries) throw new ArchiveRefused(`has more than ${limits.entries} entries`);
   for (let depth = 1; depth < parts.length; depth += 1) {
     const parent = parts.slice(0, depth).join('/');
     const kind = kinds.get(parent);
     if (kind === 'symlink' || kind === 'file')
       throw new ArchiveRefused(`${name} lies below ${parent}, which is a ${kind === 'file' ? 'file' : 'link'}`);
+    if (kind === undefined) kinds.set(parent, 'implied');
   }
-  if (kinds.has(name)) throw new ArchiveRefused(`${name} is there twice`);
+  const before = kinds.get(name);
+  if (before !== undefined && !(before === 'implied' && header.type === 'directory')) throw new ArchiveRefused(`${name} is there twice`);
   const target = header.linkname ?? '';
   switch (header.type) {
     case 'directory':

@@ -1,5 +1,6 @@
+import { isUtf8 } from 'node:buffer';
 import { createReadStream, createWriteStream } from 'node:fs';
-import { lstat, readdir, readlink, stat } from 'node:fs/promises';
+import { lstat, readdir, readlink, rm, stat } from 'node:fs/promises';
 import { pipeline } from 'node:stream/promises';
 import { createGzip } from 'node:zlib';
 import { type Pack, pack } from 'tar-stream';
@@ -23,7 +24,8 @@ interface Entry {
  * @throws ArchiveRefused for what no machine should be sent: a link out of the tree, a device, a name that is no UTF-8.
  */
 export async function packDirectory(dir: string, outFile: string): Promise<void> {
-  const entries = await walk(dir, Buffer.from(dir), []);
+  const entries: Entry[] = [];
+  await walk(dir, [], entries);
   const links = new Map(entries.filter((entry) => entry.kind === 'symlink').map((entry) => [entry.name, entry.target]));
   for (const [name, target] of links) {
     if (followLink(name.split('/'), target, links) === 'outside') throw new ArchiveRefused(`${name} is a link out of the tree, to ${target}`);
@@ -31,7 +33,12 @@ export async function packDirectory(dir: string, outFile: string): Promise<void>
   const tar = pack();
   const written = pipeline(tar, createGzip({ level: 6 }), createWriteStream(outFile, { mode: 0o600 }));
   // A failure of the one ends the other; whichever speaks first is the reason.
-  await Promise.all([written, add(tar, entries).catch((error: Error) => tar.destroy(error))]);
+  try {
+    await Promise.all([written, add(tar, entries).catch((error: Error) => tar.destroy(error))]);
+  } catch (error) {
+    await rm(outFile, { force: true });
+    throw error;
+  }
 }
 
 async function add(tar: Pack, entries: readonly Entry[]): Promise<void> {
@@ -46,20 +53,26 @@ async function add(tar: Pack, entries: readonly Entry[]): Promise<void> {
   tar.finalize();
 }
 
-async function walk(root: string, dir: Buffer, parts: readonly string[]): Promise<Entry[]> {
-  const names = await readdir(dir, { encoding: 'buffer' });
-  const entries: Entry[] = [];
+async function walk(root: string, parts: readonly string[], entries: Entry[]): Promise<void> {
+  const names = await readdir([root, ...parts].join('/'), { encoding: 'buffer' });
   for (const raw of names.sort(Buffer.compare)) {
     const own = raw.toString('utf8');
     const name = [...parts, own].join('/');
-    if (!Buffer.from(own, 'utf8').equals(raw)) throw new ArchiveRefused(`${name} has a name that is no UTF-8: rename it`);
+    if (!isUtf8(raw)) throw new ArchiveRefused(`${name} has a name that is no UTF-8: rename it`);
     const path = `${root}/${name}`;
     const found = await lstat(path);
     const entry = { name, path, isExecutable: (found.mode & 0o111) !== 0, target: '' };
-    if (found.isDirectory()) entries.push({ ...entry, kind: 'directory' }, ...(await walk(root, Buffer.from(path), [...parts, own])));
-    else if (found.isFile()) entries.push({ ...entry, kind: 'file' });
-    else if (found.isSymbolicLink()) entries.push({ ...entry, kind: 'symlink', target: await readlink(path) });
+    if (found.isDirectory()) {
+      entries.push({ ...entry, kind: 'directory' });
+      await walk(root, [...parts, own], entries);
+    } else if (found.isFile()) entries.push({ ...entry, kind: 'file' });
+    else if (found.isSymbolicLink()) entries.push({ ...entry, kind: 'symlink', target: await targetOf(path, name) });
     else throw new ArchiveRefused(`${name} is neither a file, a directory nor a link`);
   }
-  return entries;
+}
+
+async function targetOf(path: string, name: string): Promise<string> {
+  const raw = await readlink(path, { encoding: 'buffer' });
+  if (!isUtf8(raw)) throw new ArchiveRefused(`${name} is a link to a name that is no UTF-8: rename it`);
+  return raw.toString('utf8');
 }

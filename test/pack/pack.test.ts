@@ -129,6 +129,21 @@ describe('packing', () => {
     const dir = plant([]);
     writeFileSync(Buffer.concat([Buffer.from(`${dir}/bad`), Buffer.from([0xff])]), '');
     await expect(packed(dir)).rejects.toThrow(/no UTF-8/);
+    const linked = plant([]);
+    symlinkSync(Buffer.from([0xff]), path.join(linked, 'link'));
+    await expect(packed(linked)).rejects.toThrow('link is a link to a name that is no UTF-8');
+  });
+
+  test('a directory named after what lies in it is the same directory', async () => {
+    const out = fresh();
+    await unpackArchive(
+      await archive([
+        { name: 'd/a', text: 'x' },
+        { name: 'd/', type: 'directory' },
+      ]),
+      out,
+    );
+    expect(list(out)).toEqual({ 'd/a': '644 x' });
   });
 
   test('a file of several blocks comes through', async () => {
@@ -172,6 +187,17 @@ describe('an archive is refused before anything is written', () => {
       ],
       /lies below f/,
     ],
+    [
+      'a link in the place of a directory that something already lies in',
+      [
+        { name: 'd/a', text: 'x' },
+        { name: 'd', type: 'symlink', linkname: 'e' },
+      ],
+      /d is there twice/,
+    ],
+    ['a name that is too long', [{ name: 'n'.repeat(256), text: 'x' }], /too long/],
+    ['a path that is too long', [{ name: 'n/'.repeat(2_100), text: 'x' }], /too long/],
+    ['a name that is no UTF-8', [{ name: 'bad\ufffd', text: 'x' }], /no UTF-8/],
     ['a hard link out', [{ name: 'h', type: 'link', linkname: '../../etc/passwd' }], /hard link/],
     ['a hard link to an absolute path', [{ name: 'h', type: 'link', linkname: '/etc/passwd' }], /hard link/],
     [
