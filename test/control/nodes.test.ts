@@ -1,4 +1,5 @@
 import { type Control, startControl } from '../../src/control';
+import { EnvironmentError } from '../../src/domain/errors';
 import { recordAnswer } from '../../src/inventory/answers';
 import { declareBuild } from '../../src/inventory/declare';
 import { addNode, assign } from '../../src/inventory/nodes';
@@ -33,11 +34,15 @@ interface Host {
 
 beforeAll(async () => {
   world = await controlWorld({ retryFirst: 500 });
-  control = await startControl(world.deps, { ensureTemporal: async () => undefined, runningModules: async () => new Set(), connections: () => 0 });
+  control = await start();
   world.atEnd(() => control.stop());
 });
 
 afterAll(() => world.close());
+
+async function start(): Promise<Control> {
+  return await startControl(world.deps, { ensureTemporal: async () => undefined, runningModules: async () => new Set(), connections: () => 0 });
+}
 
 async function host(node: string): Promise<Host> {
   const { user, password } = await ensureNodeAccount(world.management, node);
@@ -238,6 +243,18 @@ describe('a report', () => {
     expect(await world.count('report where node = $1', ['early'])).toBe(0);
     await beat(early);
     await eventually(async () => (await world.count('report where node = $1', ['early'])) === 1);
+  });
+
+  it('is not acknowledged before it is stored: a store that is away loses nothing, nor does a stop meanwhile', async () => {
+    const kept = await knownHost('kept');
+    world.storeFailure = new EnvironmentError('the store did not answer');
+    await report(kept, reportOf('kept', 1));
+    await control.stop();
+    expect((await world.link.withChannel((channel) => channel.checkQueue(QUEUES.reports))).messageCount).toBe(1);
+    control = await start();
+    await report(kept, reportOf('kept', 2));
+    world.storeFailure = null;
+    await eventually(async () => (await world.count('report where node = $1', ['kept'])) === 2);
   });
 
   it('and a thousand more are taken in by batches, all of them', async () => {

@@ -23,6 +23,8 @@ export interface ControlWorld {
   readonly git: Map<string, () => Promise<Reading>>;
   /** Every question that git was asked. */
   readonly gitAsked: string[];
+  /** Thrown by the loops' store while it is set; the test's own is not concerned. */
+  storeFailure: Error | null;
   advance(ms: number): void;
   row<Row extends object>(sql: string, values?: readonly unknown[]): Promise<Row>;
   count(sql: string, values?: readonly unknown[]): Promise<number>;
@@ -53,8 +55,19 @@ export async function controlWorld(times: Partial<Times> = {}): Promise<ControlW
   const fail = (): void => {
     if (temporal.failure !== null) throw temporal.failure;
   };
+  const failing: Db = {
+    query: async (sql, values) => {
+      if (world.storeFailure !== null) throw world.storeFailure;
+      return await db.query(sql, values);
+    },
+    transaction: async (work) => {
+      if (world.storeFailure !== null) throw world.storeFailure;
+      return await db.transaction(work);
+    },
+    close: () => db.close(),
+  };
   const deps: ControlDeps = {
-    db,
+    db: failing,
     link,
     temporal: {
       nudge: async ({ name }) => {
@@ -77,9 +90,10 @@ export async function controlWorld(times: Partial<Times> = {}): Promise<ControlW
     },
   };
 
-  return {
+  const world: ControlWorld = {
     deps,
     db,
+    storeFailure: null,
     link,
     broker,
     management: await findManagement(broker.amqpUrl, broker.managementUrl),
@@ -103,6 +117,7 @@ export async function controlWorld(times: Partial<Times> = {}): Promise<ControlW
       for (const end of ends.reverse()) await end();
     },
   };
+  return world;
 }
 
 export const HEAD = 'a'.repeat(40);
