@@ -4,7 +4,7 @@
  * delivered again.
  */
 import { setTimeout as pause } from 'node:timers/promises';
-import { DefaultLogger, Runtime, type Worker } from '@temporalio/worker';
+import { DefaultLogger, makeTelemetryFilterString, Runtime, type Worker } from '@temporalio/worker';
 import { brokerAccess, createApi, serverProbes } from '../src/api';
 import { type Config, readConfig } from '../src/config';
 import { type ControlDeps, createPasses, createSourceReader, startControl } from '../src/control';
@@ -108,7 +108,10 @@ async function run(config: Config, log: ReturnType<typeof createLog>, ending: Ab
   const decisions = { db, times, now };
   const asked = { db, now, publishRequest: (routingKey: string, body: object) => link.publish(EXCHANGES.requests, routingKey, body) };
   const passes = createPasses(deps, sources);
-  Runtime.install({ logger: new DefaultLogger('WARN', ({ message, meta }) => log.warn({ meta }, message)) });
+  Runtime.install({
+    logger: new DefaultLogger('WARN', ({ message, meta }) => log.warn({ meta }, message)),
+    telemetryOptions: { logging: { filter: makeTelemetryFilterString({ core: 'ERROR' }), forward: {} } },
+  });
   const { worker, connection } = await untilUp('Temporal', log, ending, async () => {
     await ensureSearchAttributes(temporal.client);
     return await createControlWorker({ address, namespace, taskQueue, identity: `tally-control-${process.pid}`, decisions, asked, passes });

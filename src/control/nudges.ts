@@ -1,13 +1,27 @@
-/** Tells the workflows of modules whose facts moved to look again: one signal a module, however much moved. */
-import { type ChangedModule, changedModules, markNudged } from '../inventory/modules';
+/**
+ * Tells the workflows of modules whose facts moved to look again: one signal a module, however much moved. Where nothing
+ * is to be decided, a builder's next step say, the new line is written down here and Temporal is not asked for a turn.
+ */
+import { compare } from '../domain/comparison';
+import type { Comparison } from '../domain/facts';
+import {
+  type ChangedModule,
+  changedModules,
+  type Decided,
+  markNudged,
+  type OwedModule,
+  readManyFacts,
+  recordComparisons,
+} from '../inventory/modules';
 import type { ControlDeps } from './deps';
 import { createLimit } from './limit';
 import { type Loop, startLoop } from './loop';
 
-const MOST_A_PASS = 1_000;
+const MOST_A_PASS = 500;
 const AT_A_TIME = 16;
 const EVERY_MS = 1_000;
 const BUSY_PAUSE_MS = 250;
+const GRACE_MS = 1_000;
 
 export function startNudgePass(deps: ControlDeps): Loop {
   return startLoop({
@@ -15,10 +29,39 @@ export function startNudgePass(deps: ControlDeps): Loop {
     log: deps.log,
     pauseMs: (found) => (found > 0 ? BUSY_PAUSE_MS : EVERY_MS),
     pass: async () => {
-      const changed = await changedModules(deps.db, MOST_A_PASS);
-      return await nudgeAll(deps, changed);
+      const { db, now, times } = deps;
+      const owed = await changedModules(db, MOST_A_PASS, now(), GRACE_MS);
+      if (owed.length === 0) return 0;
+      const facts = await readManyFacts(
+        db,
+        owed.map(({ name }) => name),
+        now(),
+        times,
+      );
+      const comparisons = new Map(facts.map((one) => [one.module, compare(one, times)]));
+      const isQuiet = ({ name, decided }: OwedModule): boolean => {
+        const comparison = comparisons.get(name);
+        return comparison !== undefined && !isNews(comparison, decided);
+      };
+      const quiet = owed.filter(isQuiet);
+      await recordComparisons(
+        db,
+        quiet.flatMap(({ name }) => comparisons.get(name) ?? []),
+        now(),
+      );
+      await nudgeAll(
+        deps,
+        owed.filter((module) => !quiet.includes(module)),
+      );
+      return owed.length;
     },
   });
+}
+
+/** Whether a workflow has something to do or to show that the last comparison did not say. */
+function isNews({ next, cancel, situation, verdict, counts }: Comparison, decided: Decided): boolean {
+  const isToDo = cancel.length > 0 || next.kind === 'declare' || ('requestId' in next && next.requestId === null);
+  return isToDo || next.kind !== decided.next || situation !== decided.situation || verdict !== decided.verdict || counts.stuck !== decided.stuck;
 }
 
 /**

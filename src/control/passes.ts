@@ -11,12 +11,17 @@ import type { SourceReader } from './sources';
 /** Of ten thousand in one pass; the next pass takes the rest. */
 const MOST_SWEPT = 2_000;
 const FACTS_AT_A_TIME = 500;
+/** What moved just now is on its way: the sweep is for what got lost. */
+const OWED_FOR_MS = 5_000;
 
 export function createPasses(deps: ControlDeps, sources: Pick<SourceReader, 'readDue'>): Passes {
   const { db, now } = deps;
   return {
     readSources: () => sources.readDue(),
-    sweep: async () => await nudgeAll(deps, await sweepModules(db, MOST_SWEPT, now())),
+    sweep: async () => {
+      const at = now();
+      return await nudgeAll(deps, await sweepModules(db, MOST_SWEPT, at, new Date(at.getTime() - OWED_FOR_MS)));
+    },
     fullPass: async () => {
       const missed = await findMissed(deps);
       await prune(db);
@@ -37,7 +42,7 @@ async function findMissed(deps: ControlDeps): Promise<number> {
     const part = modules.slice(from, from + FACTS_AT_A_TIME);
     const names = part.map((module) => module.name);
     const recorded = new Map((await moduleStatuses(db, names)).map((status) => [status.module, status]));
-    const owed = new Set((await sweepModules(db, modules.length, now())).map((module) => module.name));
+    const owed = new Set((await sweepModules(db, modules.length, now(), now())).map((module) => module.name));
     const differing = (await readManyFacts(db, names, now(), times))
       .filter((facts) => !owed.has(facts.module))
       .filter((facts) => {
@@ -47,7 +52,7 @@ async function findMissed(deps: ControlDeps): Promise<number> {
       });
     if (differing.length === 0) continue;
     // Facts that moved between the two readings are no alarm: the versions have them.
-    const moved = new Set((await sweepModules(db, modules.length, now())).map((module) => module.name));
+    const moved = new Set((await sweepModules(db, modules.length, now(), now())).map((module) => module.name));
     const alarming = differing.filter((facts) => !moved.has(facts.module));
     for (const { module } of alarming) log.error({ module }, 'the full pass compares this module differently and its version did not move');
     const told = alarming.flatMap(({ module, version }) =>

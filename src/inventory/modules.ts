@@ -51,34 +51,46 @@ export async function readManyFacts(db: Db, modules: readonly string[], now: Dat
 
 /** Keeps what a comparison found. One of older facts than the last recorded is dropped. */
 export async function recordComparison(db: Db, comparison: Comparison, now: Date = new Date()): Promise<void> {
+  await recordComparisons(db, [comparison], now);
+}
+
+export async function recordComparisons(db: Db, comparisons: readonly Comparison[], now: Date): Promise<void> {
   await db.query(
-    `update module set compared_version = $2, compared_at = $3, due_at = $4, situation = $5, verdict = $6, next = $7, line = $8, reason = $9,
-       since = $10, needs_person = $11, in_step = $12, counts = $13,
-       changed_at = case when facts_version = $2 then changed_at else $3 end
-     where name = $1 and compared_version <= $2`,
-    [
-      comparison.module,
-      comparison.version,
-      now,
-      comparison.until,
-      comparison.situation,
-      comparison.verdict,
-      comparison.next.kind,
-      comparison.line,
-      comparison.reason,
-      comparison.since,
-      comparison.needsPerson,
-      comparison.inStep,
-      JSON.stringify(comparison.counts),
-    ],
+    `update module m set compared_version = c.version, compared_at = $2, due_at = c.until, situation = c.situation, verdict = c.verdict,
+       next = c.next ->> 'kind', line = c.line, reason = c.reason, since = c.since, needs_person = c."needsPerson", in_step = c."inStep", counts = c.counts,
+       changed_at = case when facts_version = c.version then changed_at else $2 end
+     from jsonb_to_recordset($1::jsonb) as c (module text, version bigint, next jsonb, situation text, verdict text, line text, reason text,
+       since timestamptz, until timestamptz, "needsPerson" boolean, "inStep" boolean, counts jsonb)
+     where m.name = c.module and m.compared_version <= c.version`,
+    [JSON.stringify(comparisons), now],
   );
 }
 
-/** Modules whose facts moved since they were compared and since they were nudged: for the pass a second. */
-export async function changedModules(db: Db, limit: number): Promise<ChangedModule[]> {
+/** What the last comparison decided; nulls before the first. */
+export interface Decided {
+  readonly situation: string | null;
+  readonly verdict: string | null;
+  readonly next: string | null;
+  readonly stuck: number;
+}
+
+export interface OwedModule extends ChangedModule {
+  readonly decided: Decided;
+}
+
+/**
+ * Modules whose facts moved since they were compared and since they were nudged: for the pass a second. One that waits
+ * for an answer is left alone for `graceMs`, because the answer itself wakes its workflow.
+ */
+export async function changedModules(db: Db, limit: number, now: Date, graceMs: number): Promise<OwedModule[]> {
   return db.query(
-    'select name, repository, facts_version as version from module where facts_version <> compared_version and facts_version <> nudged_version order by name limit $1',
-    [limit],
+    `select name, repository, facts_version as version,
+       jsonb_build_object('situation', situation, 'verdict', verdict, 'next', next, 'stuck', coalesce((counts ->> 'stuck')::int, 0)) as decided
+     from module
+     where facts_version <> compared_version and facts_version <> nudged_version
+       and (next is null or next not in ('inspect', 'build') or changed_at <= $2::timestamptz - $3 * interval '1 millisecond')
+     order by name limit $1`,
+    [limit, now, graceMs],
   );
 }
 
@@ -90,14 +102,14 @@ export async function markNudged(db: Db, modules: ReadonlyArray<{ readonly name:
   );
 }
 
-/** Modules whose facts are not the ones last compared, nudged or not, or whose time is due: for the sweep. */
-export async function sweepModules(db: Db, limit: number, now: Date): Promise<ChangedModule[]> {
+/** Modules whose facts are not the ones last compared since `owedSince`, nudged or not, or whose time is due: for the sweep. */
+export async function sweepModules(db: Db, limit: number, now: Date, owedSince: Date): Promise<ChangedModule[]> {
   return db.query(
-    `select name, repository, facts_version as version from module where facts_version <> compared_version
+    `select name, repository, facts_version as version from module where facts_version <> compared_version and changed_at <= $3
      union
      select name, repository, facts_version from module where due_at <= $2
      order by name limit $1`,
-    [limit, now],
+    [limit, now, owedSince],
   );
 }
 

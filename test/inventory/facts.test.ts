@@ -295,19 +295,19 @@ describe('a version', () => {
 describe('what is nudged', () => {
   it('is what moved since it was compared and nudged; the sweep takes it anyway, and what is due', async () => {
     await db.query('update module set compared_version = facts_version, nudged_version = facts_version');
-    expect(await changedModules(db, 10)).toEqual([]);
+    expect(await changedModules(db, 10, new Date(), 0)).toEqual([]);
     await read(db, 'grow', B);
-    const changed = await changedModules(db, 10);
+    const changed = await changedModules(db, 10, new Date(), 0);
     expect(changed).toMatchObject([{ name: 'grow', repository: 'file:///grow.git' }]);
     await markNudged(db, changed);
-    expect(await changedModules(db, 10)).toEqual([]);
+    expect(await changedModules(db, 10, new Date(), 0)).toEqual([]);
     expect(await countChanged(db)).toBe(1);
     const found = await facts(db, 'grow');
     const now = tick();
-    expect(await sweepModules(db, 10, now)).toMatchObject([{ name: 'grow' }]);
+    expect(await sweepModules(db, 10, now, now)).toMatchObject([{ name: 'grow' }]);
     await recordComparison(db, { ...compare(found, times), until: new Date(now.getTime() + 60_000).toISOString() }, now);
-    expect(await sweepModules(db, 10, now)).toEqual([]);
-    expect(await sweepModules(db, 10, new Date(now.getTime() + 60_000))).toMatchObject([{ name: 'grow' }]);
+    expect(await sweepModules(db, 10, now, now)).toEqual([]);
+    expect(await sweepModules(db, 10, new Date(now.getTime() + 60_000), now)).toMatchObject([{ name: 'grow' }]);
     expect(await moduleStatuses(db, ['grow'])).toMatchObject([{ module: 'grow', situation: 'settling', next: 'inspect', head: B }]);
   });
 

@@ -1,0 +1,45 @@
+/** `npm run bench [-- NAME…]`: one JSON line a figure; a reference is measured in the same run where one is named. */
+import os from 'node:os';
+import type { Benchmark, Figure } from './figure';
+import { deliverThousand } from './figures/deliverThousand';
+import { sweepTenThousand } from './figures/sweepTenThousand';
+
+const benchmarks: readonly Benchmark[] = [sweepTenThousand, deliverThousand];
+
+async function main(args: readonly string[]): Promise<void> {
+  const peers = args.includes('--peers');
+  const names = args.filter((arg) => !arg.startsWith('--'));
+  const known = benchmarks.flatMap((one) => one.figures);
+  const unknown = names.filter((name) => !known.includes(name));
+  if (unknown.length > 0) {
+    process.stderr.write(`bench: no figure is called ${unknown.join(', ')}; there are ${known.join(', ')}\n`);
+    process.exitCode = 2;
+    return;
+  }
+  for (const benchmark of benchmarks) {
+    if (names.length > 0 && !benchmark.figures.some((figure) => names.includes(figure))) continue;
+    const print = (figure: Figure): void => {
+      const { value, reference } = figure;
+      const ratio = reference === null || reference.value === 0 ? null : round(value / reference.value);
+      const line = {
+        figure: figure.name,
+        value: round(value),
+        unit: figure.unit,
+        reference: reference && { ...reference, value: round(reference.value) },
+        ratio,
+        cores: os.cpus().length,
+      };
+      process.stdout.write(`${JSON.stringify(line)}\n`);
+    };
+    await benchmark.run({ print, peers, say: (text) => process.stderr.write(`${text}\n`) });
+  }
+}
+
+function round(value: number): number {
+  return Number(value.toPrecision(4));
+}
+
+main(process.argv.slice(2)).catch((error: unknown) => {
+  process.stderr.write(`bench: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}\n`);
+  process.exitCode = 1;
+});
