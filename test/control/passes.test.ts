@@ -108,6 +108,7 @@ describe('the scheduled passes', () => {
     expect(await passes.sweep()).toBe(0);
     await world.db.query(`update module set head_commit = $1 where name = 'owed'`, ['b'.repeat(40)]);
     await world.db.query(`update module set due_at = now() - interval '1 second' where name = 'due'`);
+    world.advance(60_000);
     expect(await passes.sweep()).toBe(2);
     expect([...world.temporal.nudged].sort()).toEqual(['due', 'owed']);
     expect(await passes.readSources()).toBe(3);
