@@ -89,13 +89,13 @@ async function firstDelivery(play: Play): Promise<void> {
   const heads = new Map<string, string>();
   for (const module of MODULES) heads.set(module, await play.repository(module).head());
   for (const module of MODULES) {
-    await stage.check(`${module} is in step on ${NODES.length} nodes`, FIRST_MS, () => isDelivered(mesh, module, heads.get(module) ?? ''));
+    await stage.check(module, `is in step on ${NODES.length} nodes`, FIRST_MS, () => isDelivered(mesh, module, heads.get(module) ?? ''));
   }
   for (const module of MODULES) stage.result(await resultLine(mesh, module));
   for (const { module, path, first } of SERVICES) await checkAnswers(play, NODES, module, path, first);
   for (const node of NODES) {
     const page = join(play.local.places.nodes, node, 'root', 'opt', 'site', 'index.html');
-    await stage.check(`the site lies on ${node}`, ANSWER_MS, async () => ({ isSo: existsSync(page), says: `${page} is not there` }));
+    await stage.check(node, 'holds the site', ANSWER_MS, async () => ({ isSo: existsSync(page), says: `${page} is not there` }));
   }
 }
 
@@ -105,7 +105,9 @@ async function newCommit(play: Play): Promise<void> {
   const { module, path, before } = CHANGES.first;
   for (const node of NODES) stage.did(`${node} answers ${JSON.stringify(excerpt(await answerOf(play.port(node, module), path), before))}`);
   const commit = await push(play, CHANGES.first);
-  await stage.check(`${commit.slice(0, 7)} is in step on ${NODES.length} nodes`, DELIVERY_MS, () => isDelivered(play.mesh, module, commit));
+  await stage.check(module, `is in step at ${commit.slice(0, 7)} on ${NODES.length} nodes`, DELIVERY_MS, () =>
+    isDelivered(play.mesh, module, commit),
+  );
   stage.result(await resultLine(play.mesh, module));
   await checkAnswers(play, NODES, module, path, CHANGES.first.after);
 }
@@ -116,12 +118,12 @@ async function failingCommit(play: Play): Promise<void> {
   const { module } = CHANGES.broken;
   const declared = await declaredOn(mesh, module);
   const commit = await push(play, CHANGES.broken);
-  await stage.check(`${commit.slice(0, 7)} is judged, and failed`, DELIVERY_MS, async () => {
+  await stage.check(module, `is failed at ${commit.slice(0, 7)}`, DELIVERY_MS, async () => {
     const { row } = await mesh.module(module);
     return { isSo: row.head === commit && row.verdict === 'failed' && row.situation === 'failed', says: row.line };
   });
   stage.result(await resultLine(mesh, module));
-  await stage.check('nothing of it was declared', ANSWER_MS, async () => {
+  await stage.check(module, 'is declared as before', ANSWER_MS, async () => {
     const now = await declaredOn(mesh, module);
     return { isSo: now === declared, says: `declared are ${now}, before ${declared}` };
   });
@@ -133,7 +135,7 @@ async function mendingCommit(play: Play): Promise<void> {
   stage.scene('The commit that mends it');
   const { module, path, after } = CHANGES.mended;
   const commit = await push(play, CHANGES.mended);
-  await stage.check(`${commit.slice(0, 7)} is in step on ${NODES.length} nodes`, DELIVERY_MS, () => isDelivered(mesh, module, commit));
+  await stage.check(module, `is in step at ${commit.slice(0, 7)} on ${NODES.length} nodes`, DELIVERY_MS, () => isDelivered(mesh, module, commit));
   stage.result(await resultLine(mesh, module));
   await checkAnswers(play, NODES, module, path, after);
 }
@@ -148,7 +150,7 @@ async function nodeOff(play: Play): Promise<void> {
   const commit = await push(play, CHANGES.whileOff);
   const others = NODES.filter((node) => node !== off);
   await checkAnswers(play, others, module, path, after);
-  await stage.check(`${module} is outstanding on ${off}, with since`, DELIVERY_MS, async () => {
+  await stage.check(module, `is outstanding on ${off}, and says since when`, DELIVERY_MS, async () => {
     const { row, placements } = await mesh.module(module);
     const there = placements.find(({ node }) => node === off);
     const isSo =
@@ -163,7 +165,7 @@ async function nodeOff(play: Play): Promise<void> {
   await checkAnswers(play, [off], module, path, before);
   await local.host(off).start();
   stage.did(`the host of ${off} runs again`);
-  await stage.check(`${off} catches up`, DELIVERY_MS, () => isDelivered(mesh, module, commit));
+  await stage.check(off, 'catches up', DELIVERY_MS, () => isDelivered(mesh, module, commit));
   stage.result(await resultLine(mesh, module));
   await checkAnswers(play, [off], module, path, after);
 }
@@ -173,21 +175,21 @@ async function builderKilled(play: Play): Promise<void> {
   stage.scene('The builder is killed in the middle of a build');
   const { module, path, after } = CHANGES.whileLost;
   const commit = await push(play, CHANGES.whileLost);
-  await stage.check('the builder has taken the build', DELIVERY_MS, async () => {
+  await stage.check(module, `is being built at ${commit.slice(0, 7)}`, DELIVERY_MS, async () => {
     const { builds, row } = await mesh.module(module);
     return { isSo: builds.some((build) => build.commit === commit && build.state === 'taken'), says: row.line };
   });
   await local.builder.stop('SIGKILL');
   stage.did('kill -9 of the builder');
   const watched = watchVerdict(mesh, module, commit);
-  await stage.check('outstanding, with the reason and since', DELIVERY_MS, async () => {
+  await stage.check(module, 'is outstanding, and says why and since when', DELIVERY_MS, async () => {
     const { row } = await mesh.module(module);
     return { isSo: row.verdict === 'outstanding' && row.line.includes('outstanding since'), says: row.line };
   });
   stage.result(await resultLine(mesh, module));
   await local.builder.start();
   stage.did('a builder runs again');
-  await stage.check('fit, and in step on all nodes', DELIVERY_MS, () => watched(isDelivered(mesh, module, commit)));
+  await stage.check(module, 'is fit, and in step on all nodes', DELIVERY_MS, () => watched(isDelivered(mesh, module, commit)));
   stage.result(await resultLine(mesh, module));
   await checkAnswers(play, NODES, module, path, after);
 }
@@ -213,7 +215,7 @@ async function push(play: Play, change: Change): Promise<string> {
 
 async function checkAnswers(play: Play, nodes: readonly string[], module: string, path: string, expected: string): Promise<void> {
   for (const node of nodes) {
-    await play.stage.check(`${module} on ${node} answers ${JSON.stringify(expected)}`, ANSWER_MS, async () => {
+    await play.stage.check(node, `answers ${JSON.stringify(expected)}`, ANSWER_MS, async () => {
       const answer = await answerOf(play.port(node, module), path);
       return { isSo: answer.includes(expected), says: answer.slice(0, 200) };
     });

@@ -18,8 +18,8 @@ export interface Stage {
   did(text: string): void;
   /** A result line, as `tally status` gives it. */
   result(text: string): void;
-  /** Looks until it is so; after `withinMs` it throws with what was expected and what was seen. */
-  check(expected: string, withinMs: number, look: () => Promise<Seen>): Promise<void>;
+  /** Looks until it is so that `subject` is as `expected` says; after `withinMs` it throws with what was expected and what was seen. */
+  check(subject: string, expected: string, withinMs: number, look: () => Promise<Seen>): Promise<void>;
 }
 
 const LOOK_EVERY_MS = 200;
@@ -35,15 +35,15 @@ export function stage(progress: Progress, paint: { bold(text: string): string; d
     },
     did: (text) => progress.line(`  ${text}`),
     result: (text) => progress.line(`  ${paint.dim('›')} ${text}`),
-    check: (expected, withinMs, look) =>
-      progress.step('', async (say) => {
+    check: (subject, expected, withinMs, look) =>
+      progress.step(subject, async (say) => {
         const deadline = Date.now() + withinMs;
         for (;;) {
           goOn();
           const seen = await looked(look);
           if (seen.isSo) return say(expected);
           say(`${expected}: ${seen.says}`);
-          if (Date.now() > deadline) throw new DemoFailure(`expected: ${expected}\nseen after ${withinMs / 1_000} s: ${seen.says}`);
+          if (Date.now() > deadline) throw new DemoFailure(`expected: ${subject} ${expected}\nseen after ${withinMs / 1_000} s: ${seen.says}`);
           await pause(LOOK_EVERY_MS);
         }
       }),

@@ -37,6 +37,8 @@ export function supervise(spec: ProcessSpec, say: (line: string) => void, isOver
   function run(): void {
     const startedAt = Date.now();
     const started = startProcess(spec);
+    // Whoever keeps it running stays as long as it does.
+    started.ref();
     child = started;
     started.once('exit', (code, signal) => {
       if (child !== started) return;
