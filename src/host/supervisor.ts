@@ -45,7 +45,7 @@ done >/dev/null 2>&1 &
 tally_p=1
 while :; do
   tally_a=$(date +%s)
-  setsid sh -c "$tally_x" tally-service "$tally_d" "$tally_t" $$ "$tally_b" "$tally_c" "$@" &
+  setsid /bin/sh "$tally_x" "$tally_d" "$tally_t" $$ "$tally_b" "$tally_c" "$@" &
   wait $!
   tally_r=$?
   kill -KILL -- -$! 2>/dev/null
@@ -84,10 +84,11 @@ export function supervisorRunner(state: string): ServiceRunner {
       writeFileSync(join(directory, `${token}.json`), JSON.stringify(started), { mode: 0o600 });
       setToken(directory, token);
       await endAll(directory, token);
+      const scripts = writeScripts(state);
       const log = openSync(join(directory, 'log'), 'a', 0o600);
       try {
-        const args = [directory, token, spec.directory, SERVICE, ...spec.command];
-        const child = spawn('/bin/sh', ['-c', SUPERVISOR, 'tally-supervisor', ...args], {
+        const args = [directory, token, spec.directory, scripts.service, ...spec.command];
+        const child = spawn('/bin/sh', [scripts.supervisor, ...args], {
           cwd: '/',
           env: { ...commandEnvironment(), ...spec.env },
           detached: true,
@@ -113,6 +114,19 @@ export function supervisorRunner(state: string): ServiceRunner {
       return await lastLineOf(join(directoryOf(name), 'log'));
     },
   };
+}
+
+/** In files, so that a list of processes is one to read. What runs keeps the file that it was started from. */
+function writeScripts(state: string): { readonly supervisor: string; readonly service: string } {
+  const write = (name: string, text: string): string => {
+    const path = join(state, name);
+    if (readText(path) !== text.trim()) {
+      writeFileSync(`${path}.new`, text, { mode: 0o700 });
+      renameSync(`${path}.new`, path);
+    }
+    return path;
+  };
+  return { supervisor: write('supervisor.sh', SUPERVISOR), service: write('service.sh', SERVICE) };
 }
 
 /** Ends every service of a state directory, and keeps what is known of them: the next start of its host brings them up. */
