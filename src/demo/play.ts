@@ -149,7 +149,7 @@ async function nodeOff(play: Play): Promise<void> {
   stage.did(`the host of ${off} is stopped`);
   const commit = await push(play, CHANGES.whileOff);
   const others = NODES.filter((node) => node !== off);
-  await checkAnswers(play, others, module, path, after);
+  await checkAnswers(play, others, module, path, after, DELIVERY_MS);
   await stage.check(module, `is outstanding on ${off}, and says since when`, DELIVERY_MS, async () => {
     const { row, placements } = await mesh.module(module);
     const there = placements.find(({ node }) => node === off);
@@ -213,9 +213,16 @@ async function push(play: Play, change: Change): Promise<string> {
   return commit;
 }
 
-async function checkAnswers(play: Play, nodes: readonly string[], module: string, path: string, expected: string): Promise<void> {
+async function checkAnswers(
+  play: Play,
+  nodes: readonly string[],
+  module: string,
+  path: string,
+  expected: string,
+  withinMs = ANSWER_MS,
+): Promise<void> {
   for (const node of nodes) {
-    await play.stage.check(node, `answers ${JSON.stringify(expected)}`, ANSWER_MS, async () => {
+    await play.stage.check(node, `answers ${JSON.stringify(expected)}`, withinMs, async () => {
       const answer = await answerOf(play.port(node, module), path);
       return { isSo: answer.includes(expected), says: answer.slice(0, 200) };
     });
