@@ -36,18 +36,30 @@ export function parseAddress(repository: string): Address {
   if (!['file:', 'https:', 'http:', 'ssh:', 'git:'].includes(url.protocol)) throw say(`has the protocol ${url.protocol}//`);
   if (url.hostname.startsWith('-')) throw say('has an option for a host');
   if (url.protocol === 'file:') return { url: repository, host: 'local', env: {}, isLocal: true };
-  if (!url.protocol.startsWith('http') || (url.username === '' && url.password === ''))
-    return { url: repository, host: url.host, env: {}, isLocal: false };
-  const header = `Authorization: Basic ${Buffer.from(`${decodeURIComponent(url.username)}:${decodeURIComponent(url.password)}`).toString('base64')}`;
-  url.username = '';
+  const host = url.host;
+  const [user, password] = [decoded(url.username), decoded(url.password)];
   url.password = '';
-  return {
-    url: url.href,
-    host: url.host,
-    // A header set by hand would follow a redirect to another host, so none is followed.
-    env: config({ [`http.${url.origin}/.extraHeader`]: header, 'http.followRedirects': 'false' }),
-    isLocal: false,
-  };
+  if (!url.protocol.startsWith('http')) return { url: url.href, host, env: {}, isLocal: false };
+  url.username = '';
+  if (user === '' && password === '') return { url: repository, host, env: {}, isLocal: false };
+  return { url: url.href, host, env: loginFor(url.origin, user, password), isLocal: false };
+}
+
+function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}
+
+/**
+ * A helper of git's that answers from its environment, for this one origin: git asks it only when the server asks for a
+ * login, so nothing goes with a redirect to another host.
+ */
+function loginFor(origin: string, user: string, password: string): Record<string, string> {
+  const helper = `!f() { test "$1" != get || printf 'username=%s\\npassword=%s\\n' "$TALLY_GIT_USER" "$TALLY_GIT_PASSWORD"; }; f`;
+  return { ...config({ [`credential.${origin}.helper`]: helper }), TALLY_GIT_USER: user, TALLY_GIT_PASSWORD: password };
 }
 
 /** host[:port] of a repository, for reading each host's repositories a few at a time; "local" for files. */

@@ -55,8 +55,7 @@ export function runGit(args: readonly string[], options: GitOptions): Promise<Gi
   const { timeoutMs, signal } = options;
   const maxBytes = options.maxBytes ?? 16 * 1024 * 1024;
   return new Promise((resolve) => {
-    // safe.directory: a repository on this machine may belong to another user; nothing of it is run.
-    const child = spawn('git', ['-c', 'safe.directory=*', '-c', 'core.hooksPath=/dev/null', '-c', 'gc.auto=0', ...args], {
+    const child = spawn('git', ['-c', 'core.hooksPath=/dev/null', '-c', 'gc.auto=0', ...args], {
       cwd: options.cwd ?? '/',
       env: environment(options.env ?? {}),
       detached: true,

@@ -11,6 +11,12 @@ export type RefReading =
   | { readonly kind: 'unreadable'; readonly reason: string };
 
 /**
+ * A repository on this machine may belong to another user. The git that serves it is another process, which heeds no
+ * setting of the one that asks; it runs nothing of the repository.
+ */
+const SERVE_LOCAL = "git -c 'safe.directory=*' upload-pack";
+
+/**
  * Reads one ref by `git ls-remote`. Never throws.
  * @param ref a branch or tag by its short or its full name (`main`, `refs/tags/v1`), or HEAD; a tag is peeled to its commit.
  */
@@ -26,11 +32,11 @@ export async function readRef(
     if (error instanceof UsageError) return { kind: 'unreadable', reason: error.message };
     throw error;
   }
-  if (ref === '' || ref.startsWith('-') || /[\s~^:?*[\\]/.test(ref))
-    return { kind: 'unreadable', reason: `${JSON.stringify(ref)} is no name of a ref` };
+  if (!isRefName(ref)) return { kind: 'unreadable', reason: `${JSON.stringify(ref)} is no name of a ref` };
   const git = { timeoutMs: options.timeoutMs, env: address.env, signal: options.signal };
   const names = fullNames(ref);
-  const found = await runGit(['ls-remote', '--quiet', '--', address.url, ...names.flatMap((name) => [name, `${name}^{}`])], git);
+  const list = ['ls-remote', '--quiet', ...(address.isLocal ? [`--upload-pack=${SERVE_LOCAL}`] : []), '--', address.url];
+  const found = await runGit([...list, ...names.flatMap((name) => [name, `${name}^{}`])], git);
   if (!found.ok) return { kind: 'unreadable', reason: explain(found.reason) };
   const refs = parse(found.stdout);
   for (const name of names) {
@@ -38,7 +44,7 @@ export async function readRef(
     if (commit !== undefined) return { kind: 'head', commit };
   }
   // Bounded: that there is more than fits says as well that it is not empty.
-  const any = await runGit(['ls-remote', '--quiet', '--', address.url], { ...git, maxBytes: 1024 * 1024 });
+  const any = await runGit(list, { ...git, maxBytes: 1024 * 1024 });
   if (!any.ok && any.stdout === '' && !any.reason.startsWith('answered more')) return { kind: 'unreadable', reason: explain(any.reason) };
   if (/^https?:/.test(address.url) && any.stdout.trim() === '' && !(await answersAsGit(address, options.timeoutMs))) {
     return { kind: 'unreadable', reason: 'what answers there is not git' };
@@ -49,8 +55,9 @@ export async function readRef(
 
 /** Over HTTP git takes any page without refs in it, HTML as well, for an empty repository; its content type tells. */
 async function answersAsGit(address: Address, timeoutMs: number): Promise<boolean> {
-  const authorization = /^Authorization: (.*)$/.exec(address.env.GIT_CONFIG_VALUE_0 ?? '')?.[1];
-  const headers = { 'user-agent': 'git/tally', ...(authorization === undefined ? {} : { authorization }) };
+  const { TALLY_GIT_USER: user, TALLY_GIT_PASSWORD: password } = address.env;
+  const login = user === undefined ? {} : { authorization: `Basic ${Buffer.from(`${user}:${password}`).toString('base64')}` };
+  const headers = { 'user-agent': 'git/tally', ...login };
   try {
     const response = await fetch(`${address.url.replace(/\/$/, '')}/info/refs?service=git-upload-pack`, {
       headers,
@@ -62,6 +69,11 @@ async function answersAsGit(address: Address, timeoutMs: number): Promise<boolea
   } catch {
     return false;
   }
+}
+
+/** Whether git could have such a ref; one that begins with a dash would be taken for an option. */
+export function isRefName(ref: string): boolean {
+  return ref !== '' && !ref.startsWith('-') && !/[\s\p{Cc}~^:?*[\\]|\.\.|@\{/u.test(ref);
 }
 
 /** A short name is a branch before it is a tag. */

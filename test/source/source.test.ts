@@ -1,4 +1,4 @@
-import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { chownSync, existsSync, lchownSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { mkdir, symlink, writeFile } from 'node:fs/promises';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -6,6 +6,7 @@ import path from 'node:path';
 import { EnvironmentError, UsageError } from '../../src/domain/errors';
 import { checkoutCommit, gitHostOf, readRef } from '../../src/source';
 import { parseAddress } from '../../src/source/address';
+import { eventually } from '../support/eventually';
 import { commitAll, git, repository, temporaryFolder } from '../support/repositories';
 
 const folder = temporaryFolder();
@@ -39,12 +40,39 @@ async function listening(
     seen.push(request.headers.authorization ?? '');
     const { status, type, body, hang } = answer(request.url ?? '');
     if (hang === true) return;
-    response.writeHead(status, { 'content-type': type });
+    response.writeHead(status, { 'content-type': type, ...(status === 401 ? { 'www-authenticate': 'Basic realm="git"' } : {}) });
     response.end(body);
   });
   servers.push(server);
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, seen };
+}
+
+/** A repository behind plain HTTP, whose address without .git redirects, and which asks for a login. */
+async function served(dir: string, login: string): Promise<string> {
+  git(dir, ['update-server-info']);
+  const server = createServer((request, response) => {
+    const { pathname, search } = new URL(request.url ?? '', 'http://localhost');
+    const found = /^\/x\.git\/(.*)$/.exec(pathname)?.[1];
+    if (found === undefined) return response.writeHead(301, { location: pathname.replace(/^\/x/, '/x.git') + search }).end();
+    if (request.headers.authorization !== `Basic ${Buffer.from(login).toString('base64')}`) {
+      return response.writeHead(401, { 'www-authenticate': 'Basic realm="git"' }).end();
+    }
+    const file = path.join(dir, '.git', found);
+    if (!existsSync(file)) return response.writeHead(404).end();
+    return response.writeHead(200, { 'content-type': 'text/plain' }).end(readFileSync(file));
+  });
+  servers.push(server);
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  return `http://${login}@127.0.0.1:${(server.address() as AddressInfo).port}/x`;
+}
+
+/** As another user's, where we may: a user who is not root has nobody to give it to. */
+function givenAway(dir: string): string {
+  if (process.getuid?.() !== 0) return dir;
+  chownSync(dir, 65_534, 65_534);
+  for (const name of readdirSync(dir, { recursive: true, encoding: 'utf8' })) lchownSync(path.join(dir, name), 65_534, 65_534);
+  return dir;
 }
 
 describe('reading a ref', () => {
@@ -120,6 +148,39 @@ describe('reading a ref', () => {
     expect(parseAddress(address).url).not.toContain('s3cret');
   });
 
+  test('no process shows a password while git runs', async () => {
+    const { url, seen } = await listening(() => ({ status: 200, type: '', body: '', hang: true }));
+    const reading = readRef(`${url.replace('http://', 'http://ada:s3cret@')}/x.git`, 'main', { timeoutMs: 3_000 });
+    await eventually(async () => seen.length > 0, { timeoutMs: 3_000 });
+    const commands = readdirSync('/proc')
+      .filter((name) => /^\d+$/.test(name) && existsSync(`/proc/${name}/cmdline`))
+      .map((pid) => {
+        try {
+          return readFileSync(`/proc/${pid}/cmdline`, 'utf8');
+        } catch {
+          return '';
+        }
+      });
+    expect(commands.some((line) => line.includes('ls-remote') && line.includes(url))).toBe(true);
+    expect(commands.filter((line) => line.includes('s3cret'))).toEqual([]);
+    await reading;
+  });
+
+  test('a login and a redirect on the same host lead to the ref', async () => {
+    const { dir, commit } = withFile();
+    expect(await read(await served(dir, 'ada:s3cret'))).toEqual({ kind: 'head', commit });
+  });
+
+  test('the repository of another user of this machine is read', async () => {
+    const { dir, commit } = withFile();
+    expect(await read(givenAway(dir))).toEqual({ kind: 'head', commit });
+  });
+
+  test.each(['--upload-pack=touch /tmp/owned', '', 'a b', 'a..b', 'x\0y'])('%j is refused as a ref', async (ref) => {
+    const { dir } = withFile();
+    expect(await read(dir, ref)).toMatchObject({ kind: 'unreadable', reason: expect.stringContaining('no name of a ref') });
+  });
+
   test.each(['--upload-pack=touch /tmp/owned', '-x', 'ext::sh -c id', 'fd::7', 'ftp://host/x', '', 'a\nb', 'ssh://-oProxyCommand=id/x', 'nonsense'])(
     '%j is refused as an address',
     async (address) => {
@@ -161,6 +222,55 @@ describe('checking a commit out', () => {
     const { dir } = withFile();
     const out = checkout(dir, 'd'.repeat(40));
     await expect(out.done).rejects.toThrow(EnvironmentError);
+    expect(existsSync(out.dir)).toBe(false);
+  });
+
+  test('a server that gives no single commits is asked for the ref; login and redirect hold there too', async () => {
+    const { dir, commit } = withFile();
+    writeFileSync(path.join(dir, 'a.txt'), 'two');
+    commitAll(dir, 'second');
+    const out = checkout(await served(dir, 'ada:s3cret'), commit);
+    await out.done;
+    expect(readFileSync(path.join(out.dir, 'a.txt'), 'utf8')).toBe('one');
+    expect(readFileSync(path.join(out.dir, '.git/config'), 'utf8')).not.toContain('s3cret');
+  });
+
+  test('a commit that was amended away and collected is environmental, and says so', async () => {
+    const { dir, commit } = withFile();
+    git(dir, ['commit', '--quiet', '--amend', '--message', 'amended root']);
+    git(dir, ['reflog', 'expire', '--expire=now', '--all']);
+    git(dir, ['gc', '--quiet', '--prune=now']);
+    const out = checkout(dir, commit);
+    await expect(out.done).rejects.toThrow('no longer reachable from refs/heads/main: the ref was rewritten');
+    expect(existsSync(out.dir)).toBe(false);
+  });
+
+  test('another user of this machine has it, submodules too', async () => {
+    const inner = withFile('inner.txt', 'inner');
+    const outer = withFile();
+    git(outer.dir, ['submodule', '--quiet', 'add', inner.dir, 'inner']);
+    const commit = commitAll(outer.dir, 'with a submodule');
+    givenAway(inner.dir);
+    const out = checkout(givenAway(outer.dir), commit);
+    await out.done;
+    expect(readFileSync(path.join(out.dir, 'inner/inner.txt'), 'utf8')).toBe('inner');
+  });
+
+  test('a ref or a commit that git would take for an option is refused before anything is made', async () => {
+    const { dir, commit } = withFile();
+    for (const out of [checkout(dir, commit, { ref: '--upload-pack=id' }), checkout(dir, '--upload-pack=id')]) {
+      await expect(out.done).rejects.toThrow(UsageError);
+      expect(existsSync(out.dir)).toBe(false);
+    }
+  });
+
+  test('a submodule on this machine is not reached from a repository elsewhere', async () => {
+    const inner = withFile('inner.txt', 'inner');
+    const outer = withFile();
+    git(outer.dir, ['submodule', '--quiet', 'add', inner.dir, 'inner']);
+    const commit = commitAll(outer.dir, 'with a submodule');
+    const out = checkout(await served(outer.dir, 'ada:s3cret'), commit);
+    await expect(out.done).rejects.toThrow(/transport 'file' not allowed/);
     expect(existsSync(out.dir)).toBe(false);
   });
 
