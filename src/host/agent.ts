@@ -10,7 +10,7 @@ import { DECLARATION_VERSION, type Declaration } from '../schema/declaration';
 import { NODE_MESSAGE_TYPE, type NodeBeat } from '../schema/messages';
 import { acceptEnvelope } from './accept';
 import type { Host } from './context';
-import type { Pass } from './engine';
+import { moduleDigests, type Pass } from './engine';
 import { startReporter } from './reporter';
 import { Overtaken } from './shape';
 import { shapeNames } from './shapes';
@@ -100,7 +100,9 @@ export async function startAgent(deps: AgentDeps): Promise<{ stop(): Promise<voi
     const held = heldOf(declaration);
     const isNew = held !== null && (journal.applied?.sequence !== held.sequence || journal.applied.digest !== held.digest);
     if (isNew || pass.hasChanged || pass.hasFailed || failures > 0) {
-      reporter.add({ declaration: held, modules: [...pass.modules], removed: [...pass.removed], refused: null });
+      const digests = moduleDigests(declaration);
+      const modules = pass.modules.map((one) => ({ ...one, digest: digests.get(one.module) ?? '' }));
+      reporter.add({ declaration: held, modules, removed: [...pass.removed], refused: null });
       say(declaration, occasion, pass);
     }
     // After the report: a kill in between reports twice rather than never.

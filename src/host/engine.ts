@@ -3,6 +3,7 @@
  * how it is made and taken away, stands in `shapes`. Whatever it begins is in the journal first, so a kill at any moment
  * leaves only what the next pass finishes.
  */
+import { createHash } from 'node:crypto';
 import { readdirSync, rmdirSync, rmSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { canonicalDigest } from '../link/canonical';
@@ -13,8 +14,11 @@ import { codeOf } from './root';
 import { type Entry, type HostContext, Overtaken, type Reading, type Shape, type Task } from './shape';
 import { shapeOf } from './shapes';
 
+/** The digest of what was declared is for whoever reports it. */
+export type ModulePass = Omit<ModuleReport, 'digest'>;
+
 export interface Pass {
-  readonly modules: readonly ModuleReport[];
+  readonly modules: readonly ModulePass[];
   /** Ids of what this host had made and has taken away. */
   readonly removed: readonly string[];
   readonly hasChanged: boolean;
@@ -44,7 +48,6 @@ const MESSAGE_MOST = 2_000;
 export function createEngine(journal: Journal, host: HostContext): Engine {
   const { entries } = journal;
   const known = new WeakMap<Declaration, readonly Wanted[]>();
-  const digests = new WeakMap<Declaration, ReadonlyMap<string, string>>();
   // What a killed pass left is tidied by the first.
   let isTidy = false;
 
@@ -55,24 +58,10 @@ export function createEngine(journal: Journal, host: HostContext): Engine {
       const shape = shapeOf(resource.shape);
       if (shape === null) throw new Error(`no shape is called ${resource.shape}`);
       const key = `${resource.shape}:${shape.target(resource.spec, resource.module)}`;
-      return { resource, order, key, shape, print: canonicalDigest({ root: host.root.path, spec: resource.spec }) };
+      return { resource, order, key, shape, print: printOf(host.root.path, resource.spec) };
     });
     known.set(declaration, wanted);
     return wanted;
-  }
-
-  function digestsOf(declaration: Declaration): ReadonlyMap<string, string> {
-    const found = digests.get(declaration);
-    if (found !== undefined) return found;
-    const slices = new Map<string, DeclaredResource[]>();
-    for (const resource of declaration.resources) {
-      const slice = slices.get(resource.module);
-      if (slice === undefined) slices.set(resource.module, [resource]);
-      else slice.push(resource);
-    }
-    const made = new Map([...slices].map(([module, slice]) => [module, canonicalDigest(slice)]));
-    digests.set(declaration, made);
-    return made;
   }
 
   /** Last made, first taken away; services end before what they stand on goes. */
@@ -194,9 +183,8 @@ export function createEngine(journal: Journal, host: HostContext): Engine {
         isTidy = true;
       }
       const modules = [...outcomes].map(
-        ([module, { failures, changes }]): ModuleReport => ({
+        ([module, { failures, changes }]): ModulePass => ({
           module,
-          digest: digestsOf(declaration).get(module) ?? '',
           state: failures.length === 0 ? 'held' : 'failed',
           failures,
           changes,
@@ -205,6 +193,27 @@ export function createEngine(journal: Journal, host: HostContext): Engine {
       return { modules, removed, hasChanged, hasFailed: hasFailed || failed.size > 0 };
     },
   };
+}
+
+/** Per module: of its own resources, whole and in their order. */
+export function moduleDigests({ resources }: Declaration): ReadonlyMap<string, string> {
+  const slices = new Map<string, DeclaredResource[]>();
+  for (const resource of resources) {
+    const slice = slices.get(resource.module);
+    if (slice === undefined) slices.set(resource.module, [resource]);
+    else slice.push(resource);
+  }
+  return new Map([...slices].map(([module, slice]) => [module, canonicalDigest(slice)]));
+}
+
+/** The same however keys are ordered. It never leaves this machine, so it need not be the canonical one, which costs more. */
+function printOf(root: string, spec: object): string {
+  const text = JSON.stringify(spec, (_key, value: unknown) =>
+    typeof value === 'object' && value !== null && !Array.isArray(value)
+      ? Object.fromEntries(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1)))
+      : value,
+  );
+  return createHash('sha256').update(root).update('\0').update(text).digest('base64url');
 }
 
 /** True when it is not there any more. */

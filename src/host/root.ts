@@ -29,10 +29,26 @@ export function normalTarget(target: string): string | null {
   return normal === '' ? null : normal;
 }
 
+const SPLIT_MOST = 50_000;
+
 export function openRoot(path: string, trees: string): Root {
   const real = realpathSync(path);
   const prefix = real === '/' ? '' : real;
   const resolved = new Map<string, string>();
+  const split = new Map<string, { readonly directory: string; readonly base: string }>();
+
+  /** A thousand targets are split once, not at each look at them. */
+  function splitTarget(target: string): { readonly directory: string; readonly base: string } {
+    const known = split.get(target);
+    if (known !== undefined) return known;
+    const normal = normalTarget(target);
+    if (normal === null) throw new ResourceFailed(`${target} is no path under ${real}`);
+    const path = prefix + normal;
+    const made = { directory: dirname(path), base: posix.basename(path) };
+    if (split.size >= SPLIT_MOST) split.clear();
+    split.set(target, made);
+    return made;
+  }
 
   function resolveDirectory(directory: string): string {
     const known = resolved.get(directory);
@@ -49,11 +65,9 @@ export function openRoot(path: string, trees: string): Root {
   return {
     path: real,
     locate(target) {
-      const normal = normalTarget(target);
-      if (normal === null) throw new ResourceFailed(`${target} is no path under ${real}`);
-      const path = prefix + normal;
-      const parent = resolveDirectory(dirname(path));
-      return { parent, path: join(parent, posix.basename(normal)) };
+      const { directory, base } = splitTarget(target);
+      const parent = resolveDirectory(directory);
+      return { parent, path: parent === '/' ? `/${base}` : `${parent}/${base}` };
     },
     fill: (text) => text.replace(/\$\$\{|\$\{root\}/g, (found) => (found === '$${' ? '${' : prefix)),
     forget: () => resolved.clear(),

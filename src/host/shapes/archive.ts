@@ -122,7 +122,7 @@ async function list(root: string): Promise<Listing> {
     const name = path.slice(root.length + 1);
     if (found?.isSymbolicLink()) listing[name] = { to: readlinkSync(path) };
     else if (found?.isDirectory()) listing[name] = { isDirectory: true };
-    else if (found?.isFile()) listing[name] = { seen: identityOf(found), sha256: await sha256OfFile(path) };
+    else if (found?.isFile()) listing[name] = { seen: identityOf(found), sha256: await sha256OfFile(path, found.size) };
   }
   return listing;
 }
@@ -140,7 +140,10 @@ async function findChanged(host: HostContext, tree: string): Promise<string | nu
       if (!found.isSymbolicLink() || readlinkSync(path) !== was.to) return name;
     } else if ('isDirectory' in was) {
       if (!found.isDirectory()) return name;
-    } else if (identityOf(found) !== was.seen && !(found.isFile() && sameMode(found.mode, was.seen) && (await sha256OfFile(path)) === was.sha256))
+    } else if (
+      identityOf(found) !== was.seen &&
+      !(found.isFile() && sameMode(found.mode, was.seen) && (await sha256OfFile(path, found.size)) === was.sha256)
+    )
       return name;
   }
   return null;

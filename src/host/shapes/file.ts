@@ -37,7 +37,8 @@ export const file: Shape<Spec, Memo> = {
     const seen = identityOf(found);
     if (entry.held === print && entry.memo.seen === seen) return { holds: true, memo: entry.memo };
     const content = contentOf(spec, host);
-    if (found.size !== content.size || (await sha256OfFile(place.path)) !== content.sha256) return { holds: false, why: 'its content is another' };
+    if (found.size !== content.size || (await sha256OfFile(place.path, found.size)) !== content.sha256)
+      return { holds: false, why: 'its content is another' };
     const isOld = Date.now() - found.ctimeMs > TICK_MS;
     const { path, before } = entry.memo;
     return { holds: true, memo: isOld ? { path, before, seen } : { path, before } };
