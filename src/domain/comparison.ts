@@ -87,7 +87,7 @@ function readNodes(facts: Facts, times: Times): Nodes {
 }
 
 /** Three reports failed on the same resources, or one trouble held for an hour. A node that is off is neither. */
-export function isStuck(placement: PlacementFacts, now: Iso, times: Times): boolean {
+function isStuck(placement: PlacementFacts, now: Iso, times: Times): boolean {
   const { failing } = placement;
   if (failing !== null) return failing.count >= 3 || hasLasted(failing.since, now, times.stuckAfter);
   const isTroubled = placement.waitingOn === 'send' || placement.waitingOn === 'workout';

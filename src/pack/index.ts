@@ -2,6 +2,6 @@
  * Archives: packed so that the same tree gives the same bytes anywhere, and unpacked only after every entry of them has
  * been looked at. Nothing of a refused archive is written.
  */
-export { type ArchiveLimits, ArchiveRefused, defaultLimits, inspectArchive } from './inspect';
+export { ArchiveRefused, defaultLimits, inspectArchive } from './inspect';
 export { packDirectory } from './pack';
 export { unpackArchive } from './unpack';

@@ -2,4 +2,4 @@
 export { Interrupted, type Interruption, watchInterruption } from './interruption';
 export { processesOf } from './leftovers';
 export { keptToken, type LocalMesh, localMesh, placesOf, stopLeftProcesses, untilAnswering } from './mesh';
-export { type Supervised, supervise } from './supervised';
+export { supervise } from './supervised';

@@ -14,7 +14,7 @@ import { packageRoot } from '../servers/places';
 import { leftoversIn, type ProcessSpec, stopProcess } from '../servers/processes';
 import { type Supervised, supervise } from './supervised';
 
-export const BUILDER_NAME = 'builder-1';
+const BUILDER_NAME = 'builder-1';
 
 export interface MeshOptions {
   readonly dataDir: string;

@@ -3,8 +3,8 @@
  * every digest it is handed. Whatever goes wrong here is environmental: it says nothing about a module.
  */
 
-export type { ArtifactKind, ArtifactLayer, PushedArtifact } from './artifact';
+export type { ArtifactKind, PushedArtifact } from './artifact';
 export { artifactLayer, pushArtifact } from './artifact';
 export { createRegistryClient } from './client';
 export { PROVENANCE_TYPE } from './referrers';
-export type { Descriptor, RegistryClient, RegistryOptions } from './types';
+export type { RegistryClient } from './types';

@@ -12,7 +12,10 @@ const build = z.strictObject({
   fetch: z.string().optional().describe('the only command with the network, unless `network` says so; its failure is environmental'),
   run: z.string().optional().describe('makes the artifacts; without the network'),
   test: z.string().optional().describe('non-zero is a failure of the module; 75 (EX_TEMPFAIL) is environmental'),
-  platform: z.string().regex(/^[a-z0-9]+-[a-z0-9]+$/, 'a platform is os-architecture, as in linux-amd64').default('linux-amd64'),
+  platform: z
+    .string()
+    .regex(/^[a-z0-9]+-[a-z0-9]+$/, 'a platform is os-architecture, as in linux-amd64')
+    .default('linux-amd64'),
   timeout: duration.default(600_000).describe('for run and test together, as in 10m; going beyond it is a failure of the module'),
   memory: memory.optional().describe('as in 512M; going beyond it is a failure of the module'),
   network: z.boolean().default(false).describe('true gives run and test the network as well'),
@@ -33,25 +36,32 @@ const requirement = z.union([
 const mode = z.string().regex(/^0[0-7]{3}$/, 'a mode is four octal digits in quotes, as in "0644"');
 
 /** References: `${root}` (filled in by the host), `${node.name}`, `${facts.KEY}`; `$${` stands for a literal `${`. */
-export const fileSpec = z.strictObject({
-  path: absolutePath,
-  mode: mode.default('0644'),
-  content: z.string().optional(),
-  from: name.optional().describe('an artifact of kind file; instead of `content`'),
-}).refine((f) => (f.content === undefined) !== (f.from === undefined), 'a file has either `content` or `from`');
+const fileSpec = z
+  .strictObject({
+    path: absolutePath,
+    mode: mode.default('0644'),
+    content: z.string().optional(),
+    from: name.optional().describe('an artifact of kind file; instead of `content`'),
+  })
+  .refine((f) => (f.content === undefined) !== (f.from === undefined), 'a file has either `content` or `from`');
 
-export const directorySpec = z.strictObject({ path: absolutePath, mode: mode.default('0755') });
+const directorySpec = z.strictObject({ path: absolutePath, mode: mode.default('0755') });
 
-export const archiveSpec = z.strictObject({ path: absolutePath, from: name.describe('an artifact of kind archive') });
+const archiveSpec = z.strictObject({ path: absolutePath, from: name.describe('an artifact of kind archive') });
 
-const ready = z.strictObject({
-  http: z.url({ protocol: /^https?$/ }).or(z.string().regex(/^https?:\/\/.*\$\{/)).optional(),
-  tcp: z.string().optional().describe('host:port that must accept'),
-  exec: z.array(z.string()).min(1).optional().describe('a command that must end with 0'),
-  within: duration.default(3_000),
-}).refine((r) => [r.http, r.tcp, r.exec].filter((x) => x !== undefined).length === 1, 'ready names one of http, tcp, exec');
+const ready = z
+  .strictObject({
+    http: z
+      .url({ protocol: /^https?$/ })
+      .or(z.string().regex(/^https?:\/\/.*\$\{/))
+      .optional(),
+    tcp: z.string().optional().describe('host:port that must accept'),
+    exec: z.array(z.string()).min(1).optional().describe('a command that must end with 0'),
+    within: duration.default(3_000),
+  })
+  .refine((r) => [r.http, r.tcp, r.exec].filter((x) => x !== undefined).length === 1, 'ready names one of http, tcp, exec');
 
-export const serviceSpec = z.strictObject({
+const serviceSpec = z.strictObject({
   name: name,
   run: z.array(z.string()).min(1),
   env: z.record(z.string(), z.string()).default({}),
@@ -61,7 +71,7 @@ export const serviceSpec = z.strictObject({
 });
 
 /** Runs when its `unless` does not hold; read back by `unless` after. Only a module declares it, never the link. */
-export const actionSpec = z.strictObject({
+const actionSpec = z.strictObject({
   name: name,
   run: z.array(z.string()).min(1),
   unless: z.array(z.string()).min(1).describe('ends with 0 when there is nothing to do'),

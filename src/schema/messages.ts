@@ -10,15 +10,30 @@ const requestKey = { request: z.string().min(1).max(64), attempt: z.number().int
 /* control → builder */
 
 export const inspectRequest = z.strictObject({
-  v, kind: z.literal('inspect'), ...requestKey, module: name, repository: z.string(), ref: z.string(), commit,
+  v,
+  kind: z.literal('inspect'),
+  ...requestKey,
+  module: name,
+  repository: z.string(),
+  ref: z.string(),
+  commit,
 });
 
 /** An artifact of another module that the build is to use. Empty until modules build on one another. */
 export const input = z.strictObject({ module: name, artifact: name, repository: z.string(), digest, blob: digest, size: count, commit });
 
 export const buildRequest = z.strictObject({
-  v, kind: z.literal('build'), ...requestKey, mesh: name, module: name, repository: z.string(), ref: z.string(), commit,
-  platform: z.string(), closure: digest, inputs: z.array(input),
+  v,
+  kind: z.literal('build'),
+  ...requestKey,
+  mesh: name,
+  module: name,
+  repository: z.string(),
+  ref: z.string(),
+  commit,
+  platform: z.string(),
+  closure: digest,
+  inputs: z.array(input),
 });
 
 /* builder → control, by request and reply */
@@ -42,21 +57,46 @@ export const inspectAnswer = z.discriminatedUnion('outcome', [
 ]);
 
 export const builtArtifact = z.strictObject({
-  name, kind: z.enum(['archive', 'file']), repository: z.string(), digest, blob: digest, size: count,
+  name,
+  kind: z.enum(['archive', 'file']),
+  repository: z.string(),
+  digest,
+  blob: digest,
+  size: count,
 });
 
 const steps = z.record(z.string(), count).describe('milliseconds by step');
 
 export const buildAnswer = z.discriminatedUnion('outcome', [
   z.strictObject({
-    ...answered, kind: z.literal('build'), outcome: z.literal('fit'),
-    artifacts: z.array(builtArtifact), inputs: z.array(input), provenance: digest.nullable(), log: digest.nullable(), steps,
+    ...answered,
+    kind: z.literal('build'),
+    outcome: z.literal('fit'),
+    artifacts: z.array(builtArtifact),
+    inputs: z.array(input),
+    provenance: digest.nullable(),
+    log: digest.nullable(),
+    steps,
   }),
   z.strictObject({
-    ...answered, kind: z.literal('build'), outcome: z.literal('failed'),
-    step: z.string(), reason: z.string(), inputs: z.array(input), log: digest.nullable(), steps,
+    ...answered,
+    kind: z.literal('build'),
+    outcome: z.literal('failed'),
+    step: z.string(),
+    reason: z.string(),
+    inputs: z.array(input),
+    log: digest.nullable(),
+    steps,
   }),
-  z.strictObject({ ...answered, kind: z.literal('build'), outcome: z.literal('environment'), step: z.string(), reason: z.string(), log: digest.nullable(), steps }),
+  z.strictObject({
+    ...answered,
+    kind: z.literal('build'),
+    outcome: z.literal('environment'),
+    step: z.string(),
+    reason: z.string(),
+    log: digest.nullable(),
+    steps,
+  }),
   z.strictObject({ ...answered, kind: z.literal('build'), outcome: z.literal('cancelled'), reason: z.string(), log: digest.nullable(), steps }),
 ]);
 
@@ -64,7 +104,12 @@ export const answer = z.union([inspectAnswer, buildAnswer]);
 
 /** Sent every beat, busy or idle. A reply `drop` to the claim that renews a taken request tells the builder to stop. */
 export const builderBeat = z.strictObject({
-  v, builder: name, platforms: z.array(z.string()).min(1), at: instant, publicKey: z.string(), version: z.string(),
+  v,
+  builder: name,
+  platforms: z.array(z.string()).min(1),
+  at: instant,
+  publicKey: z.string(),
+  version: z.string(),
   busy: z.array(z.strictObject({ ...requestKey, step: z.string(), since: instant })).max(4),
 });
 
@@ -75,9 +120,17 @@ export const logLines = z.strictObject({ v, ...requestKey, from: count, lines: z
 const held = z.strictObject({ sequence: count, digest }).nullable();
 
 export const nodeBeat = z.strictObject({
-  v, type: z.literal('beat'), node: name, epoch: z.string(), at: instant, publicKey: z.string(), hostVersion: z.string(),
+  v,
+  type: z.literal('beat'),
+  node: name,
+  epoch: z.string(),
+  at: instant,
+  publicKey: z.string(),
+  hostVersion: z.string(),
   reads: z.strictObject({ versions: z.array(count), shapes: z.array(z.string()) }),
-  received: held, applied: held, reportNumber: count,
+  received: held,
+  applied: held,
+  reportNumber: count,
 });
 
 export const moduleReport = z.strictObject({
@@ -90,7 +143,12 @@ export const moduleReport = z.strictObject({
 });
 
 export const nodeReport = z.strictObject({
-  v, type: z.literal('report'), node: name, epoch: z.string(), number: z.number().int().positive(), at: instant,
+  v,
+  type: z.literal('report'),
+  node: name,
+  epoch: z.string(),
+  number: z.number().int().positive(),
+  at: instant,
   /** The declaration this is about; null only for a refusal before the first was accepted. */
   declaration: held,
   modules: z.array(moduleReport),
@@ -101,7 +159,12 @@ export const nodeReport = z.strictObject({
 
 /** What is signed, in the form of DSSE: payload and signatures in base64. */
 export const envelope = z.strictObject({
-  payloadType: z.string(), payload: z.base64(), signatures: z.array(z.strictObject({ keyid: z.string(), sig: z.base64() })).min(1).max(4),
+  payloadType: z.string(),
+  payload: z.base64(),
+  signatures: z
+    .array(z.strictObject({ keyid: z.string(), sig: z.base64() }))
+    .min(1)
+    .max(4),
 });
 
 export const NODE_MESSAGE_TYPE = 'application/vnd.tally.node.v1+json';

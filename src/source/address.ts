@@ -72,7 +72,7 @@ export function gitHostOf(repository: string): string {
 }
 
 /** Git configuration as environment variables, numbered from 0. */
-export function config(entries: Readonly<Record<string, string>>): Record<string, string> {
+function config(entries: Readonly<Record<string, string>>): Record<string, string> {
   const env: Record<string, string> = { GIT_CONFIG_COUNT: String(Object.keys(entries).length) };
   Object.entries(entries).forEach(([key, value], n) => {
     env[`GIT_CONFIG_KEY_${n}`] = key;

@@ -4,5 +4,5 @@
  */
 
 export { gitHostOf } from './address';
-export { type Checkout, checkoutCommit } from './checkout';
-export { type RefReading, readRef } from './refs';
+export { checkoutCommit } from './checkout';
+export { readRef } from './refs';

@@ -49,7 +49,7 @@ export function connectTemporal(options: TemporalOptions): TemporalLink {
   return temporalLink(client, connection, options);
 }
 
-export function temporalLink(
+function temporalLink(
   client: Client,
   connection: Pick<Connection, 'withDeadline' | 'close'>,
   options: Omit<TemporalOptions, 'address' | 'namespace'>,

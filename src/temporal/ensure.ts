@@ -37,7 +37,7 @@ export interface ScheduleSpec {
   readonly everyMs: number;
 }
 
-export function schedulesOf(times: Times): readonly ScheduleSpec[] {
+function schedulesOf(times: Times): readonly ScheduleSpec[] {
   return [
     { id: 'watch-sources', workflow: 'watchSources', everyMs: Math.min(times.readRefs, 10_000) },
     { id: 'sweep', workflow: 'sweepModules', everyMs: times.sweep },
