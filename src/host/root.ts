@@ -98,6 +98,7 @@ export function statOf(path: string): Stats | null {
   }
 }
 
+/** Of what the system says; '' where there is none. */
 export function codeOf(error: unknown): string {
-  return error instanceof Error && 'code' in error ? String(error.code) : '';
+  return typeof error === 'object' && error !== null && 'code' in error ? String(error.code) : '';
 }
