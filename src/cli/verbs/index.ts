@@ -20,6 +20,7 @@ export const verbs: Readonly<Record<string, () => Verb>> = {
   unassign: () => (require('./unassign') as typeof import('./unassign')).unassign,
   open: () => (require('./open') as typeof import('./open')).open,
   doctor: () => (require('./doctor') as typeof import('./doctor')).doctor,
+  mesh: () => (require('./mesh') as typeof import('./mesh')).mesh,
   up: () => (require('./upVerb') as typeof import('./upVerb')).upVerb,
   host: () => (require('./host') as typeof import('./host')).host,
   builder: () => (require('./builder') as typeof import('./builder')).builder,

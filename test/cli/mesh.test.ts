@@ -1,0 +1,61 @@
+/** What an operator sets up before anyone has a token: real store and broker, and the command as it is typed. */
+import { execFile } from 'node:child_process';
+import { join } from 'node:path';
+import { connect } from 'amqplib';
+import { type Db, getMesh, migrate, openInventory, whoIs } from '../../src/inventory';
+import { freshDatabase, freshVhost } from '../support/servers';
+
+const BIN = join(__dirname, '..', '..', 'bin', 'tally.js');
+
+let databaseUrl: string;
+let db: Db;
+
+beforeAll(async () => {
+  databaseUrl = await freshDatabase();
+  db = openInventory(databaseUrl, { max: 1 });
+});
+
+afterAll(async () => {
+  await db.close();
+});
+
+async function tally(words: readonly string[], env: Record<string, string>): Promise<{ status: number; out: string; err: string }> {
+  return await new Promise((resolve) => {
+    execFile(process.execPath, [BIN, ...words], { timeout: 20_000, env: { PATH: process.env.PATH, ...env } }, (error, out, err) => {
+      resolve({ status: error === null ? 0 : Number(error.code), out, err });
+    });
+  });
+}
+
+test('the first token of a new mesh is made beside its store, and a second one voids it', async () => {
+  const first = await tally(['mesh', 'token', 'ada', '--json'], { DATABASE_URL: databaseUrl });
+  expect(first.status).toBe(0);
+  const { token } = JSON.parse(first.out) as { token: string };
+  expect(await whoIs(db, token)).toBe('ada');
+  const second = await tally(['mesh', 'token', 'ada'], { DATABASE_URL: databaseUrl });
+  expect(await whoIs(db, token)).toBeNull();
+  expect(await whoIs(db, second.out.trim().split('=')[1] ?? '')).toBe('ada');
+});
+
+test('the mesh asks before it declares until an operator says otherwise', async () => {
+  await migrate(databaseUrl);
+  expect((await getMesh(db)).declareDefault).toBe('ask');
+  expect(await tally(['mesh', 'default', 'auto'], { DATABASE_URL: databaseUrl })).toMatchObject({ status: 0 });
+  expect((await getMesh(db)).declareDefault).toBe('auto');
+  const refused = await tally(['mesh', 'default', 'always'], { DATABASE_URL: databaseUrl });
+  expect(refused).toEqual({ status: 2, out: '', err: '"always" is no default: say auto or ask\n' });
+});
+
+test('a builder gets an account of its own that can connect', async () => {
+  const { amqpUrl, managementUrl } = await freshVhost();
+  const made = await tally(['mesh', 'builder', 'shed'], { AMQP_URL: amqpUrl, AMQP_MANAGEMENT_URL: managementUrl });
+  expect(made).toMatchObject({ status: 0, err: '' });
+  const url = /^AMQP_URL=(.*)$/m.exec(made.out)?.[1] ?? '';
+  expect(new URL(url).username).toMatch(/^builder-shed/);
+  await (await connect(url)).close();
+});
+
+test('without the environment of the control plane each says what is missing', async () => {
+  const { status, err } = await tally(['mesh', 'token', 'ada'], {});
+  expect({ status, err }).toEqual({ status: 2, err: 'DATABASE_URL is not set: run this where the control plane runs, with its environment\n' });
+});
