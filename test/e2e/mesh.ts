@@ -1,11 +1,12 @@
 /** A whole mesh of real processes for one test: a database, vhost, namespace and task queue of its own on the run's servers. */
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Mesh } from '../../src/demo/looks';
 import { meshOf, type Tally, tallyCommand } from '../../src/demo/tally';
+import { stopServices } from '../../src/host';
 import { addToken, type Db, migrate, openInventory, setSetting, whoIs } from '../../src/inventory';
-import { keptToken, type LocalMesh, localMesh, untilAnswering } from '../../src/processes';
+import { keptToken, type LocalMesh, localMesh, processesOf, untilAnswering } from '../../src/processes';
 import { Ports } from '../../src/servers/ports';
 import { freshDatabase, freshVhost, registryUrl, taskQueue, temporalNamespace } from '../support/servers';
 
@@ -53,7 +54,11 @@ export async function wholeMesh(times: Readonly<Record<string, string>>): Promis
     said,
     async close() {
       await local.stop();
+      const nodes = readdirSync(local.places.nodes);
+      await Promise.all(nodes.map((node) => stopServices(join(local.places.nodes, node, 'state'))));
       await db.close();
+      const left = processesOf(dataDir);
+      if (left.length > 0) throw new Error(`still running: ${left.map(({ pid, command }) => `${pid} ${command}`).join(', ')}`);
       rmSync(dataDir, { recursive: true, force: true });
     },
   };

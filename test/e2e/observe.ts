@@ -91,10 +91,10 @@ async function nodeOf(watched: Watched, node: string): Promise<ObservedNode> {
   const [facts] = await db.query<NodeFacts>(
     `select sent_sequence::int as "sentSequence", own_sequence::int as "ownSequence", received_sequence::int as "receivedSequence",
        array_to_json(array_remove(array[
-         case when send_trouble is not null then json_build_object('what', 'send', 'reason', send_trouble, 'since', send_trouble_since) end,
-         case when not_worked_out is not null then json_build_object('what', 'work-out', 'reason', not_worked_out, 'since', not_worked_out_since) end,
-         case when refused_reason is not null then json_build_object('what', 'refusal', 'reason', refused_reason, 'since', refused_since) end
-       ]::json[], null)) as waits
+         case when send_trouble is not null then jsonb_build_object('what', 'send', 'reason', send_trouble, 'since', send_trouble_since) end,
+         case when not_worked_out is not null then jsonb_build_object('what', 'work-out', 'reason', not_worked_out, 'since', not_worked_out_since) end,
+         case when refused_reason is not null then jsonb_build_object('what', 'refusal', 'reason', refused_reason, 'since', refused_since) end
+       ]::jsonb[], null)) as waits
      from node where name = $1`,
     [node],
   );
