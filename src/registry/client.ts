@@ -102,7 +102,7 @@ export function createRegistryClient(options: RegistryOptions): RegistryClient {
       const pushed = await describeFile(path).catch((error: unknown) => {
         throw asEnvironment(error, http.name, `push ${path} to ${repository}`, timeoutMs);
       });
-      return upload(repository, pushed, () => createReadStream(path));
+      return upload(repository, pushed, () => exactly(createReadStream(path), pushed.size));
     },
     pushBlob,
     async pushManifest(repository, manifest, how) {
@@ -139,6 +139,17 @@ export function createRegistryClient(options: RegistryOptions): RegistryClient {
     },
     ...createReferrers(http, { pushBlob, pushManifest, getManifest }),
   };
+}
+
+/** A file that changes while it is sent would leave the registry waiting for the rest. */
+async function* exactly(chunks: AsyncIterable<Buffer>, size: number): AsyncGenerator<Buffer> {
+  let sent = 0;
+  for await (const chunk of chunks) {
+    sent += chunk.length;
+    if (sent > size) break;
+    yield chunk;
+  }
+  if (sent !== size) throw new Error('the file changed while it was sent');
 }
 
 /** Passes chunks on; ends with an error unless they were at most `maxBytes` and had the digest. */

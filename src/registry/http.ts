@@ -1,4 +1,5 @@
 import { EnvironmentError } from '../domain/errors';
+import { sendStreamed } from './streamed';
 
 /** One registry, reached over HTTP. Every call is bounded in time and turned into one line when it fails. */
 export interface Http {
@@ -98,12 +99,12 @@ export function createHttp(options: HttpOptions): Http {
     if (authorization !== undefined) headers['authorization'] = authorization;
     try {
       const body = request.body?.();
-      const response = await fetch(url, {
-        method: request.method,
-        headers,
-        signal: deadline.signal,
-        ...(body === undefined ? {} : sendable(body, deadline)),
-      });
+      const { method } = request;
+      const { signal } = deadline;
+      const response =
+        body === undefined || Buffer.isBuffer(body)
+          ? await fetch(url, { method, headers, signal, ...(body === undefined ? {} : { body }) })
+          : await sendStreamed(url, { method, headers, signal, body: withProgress(body, deadline) });
       deadline.progress();
       const fail = (error: unknown): EnvironmentError => asEnvironment(error, name, request.what, options.timeoutMs);
       return {
@@ -177,10 +178,6 @@ function createDeadline(timeoutMs: number): Deadline {
   return { signal: controller.signal, progress: () => void timer.refresh(), end: () => clearTimeout(timer) };
 }
 
-function sendable(body: Buffer | AsyncIterable<Buffer>, deadline: Deadline): Pick<RequestInit, 'body' | 'duplex'> {
-  return Buffer.isBuffer(body) ? { body } : { body: withProgress(body, deadline), duplex: 'half' };
-}
-
 async function* withProgress(body: AsyncIterable<Buffer>, deadline: Deadline): AsyncGenerator<Buffer> {
   for await (const chunk of body) {
     deadline.progress();
@@ -192,7 +189,8 @@ async function* readChunks(response: Response, deadline: Deadline): AsyncGenerat
   if (response.body === null) return;
   for await (const chunk of response.body) {
     deadline.progress();
-    yield Buffer.from(chunk as Uint8Array);
+    const { buffer, byteOffset, byteLength } = chunk as Uint8Array;
+    yield Buffer.from(buffer, byteOffset, byteLength);
   }
 }
 

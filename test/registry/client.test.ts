@@ -1,5 +1,5 @@
 import { createHash, randomBytes } from 'node:crypto';
-import { readdirSync, readFileSync, truncateSync, writeFileSync } from 'node:fs';
+import { readdirSync, readFileSync, statSync, truncateSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { EnvironmentError, UsageError } from '../../src/domain/errors';
 import { artifactLayer, createRegistryClient, PROVENANCE_TYPE, pushArtifact } from '../../src/registry';
@@ -31,6 +31,27 @@ describe('blobs', () => {
     await client.fetchBlobToFile(repository, pushed.digest, target);
     expect(readFileSync(target).equals(content)).toBe(true);
   });
+
+  test('a large one passes through and is never held in memory', async () => {
+    const repository = newRepository();
+    const bytes = 256 << 20;
+    const file = fileWith(randomBytes(1_000));
+    truncateSync(file, bytes);
+    const before = process.memoryUsage().rss;
+    let peak = before;
+    const watching = setInterval(() => {
+      peak = Math.max(peak, process.memoryUsage().rss);
+    }, 10);
+    try {
+      const { digest } = await client.pushBlobFile(repository, file);
+      const target = path.join(folder.dir, 'large');
+      await client.fetchBlobToFile(repository, digest, target);
+      expect(statSync(target).size).toBe(bytes);
+    } finally {
+      clearInterval(watching);
+    }
+    expect((peak - before) / (1 << 20)).toBeLessThan(128);
+  }, 60_000);
 
   test('an empty file is a blob too', async () => {
     const repository = newRepository();
