@@ -34,7 +34,7 @@ function tokenOf(request: FastifyRequest): string | null {
     const [, token] = /^Bearer ([!-~]+)$/i.exec(authorization) ?? [];
     return token !== undefined && token.length <= TOKEN_MAX ? token : null;
   }
-  return request.method === 'GET' || request.method === 'HEAD' ? cookieToken(request) : null;
+  return request.method === 'GET' ? cookieToken(request) : null;
 }
 
 export function cookieToken(request: FastifyRequest): string | null {

@@ -9,6 +9,7 @@ import type { ApiDeps } from './deps';
 import { webhookSubject } from './modules';
 import { Problem } from './problems';
 import { canonicalRepository, repositoriesOf } from './repositories';
+import { sharedReading } from './shared';
 import { type Forge, forges } from './signatures';
 
 const BODY_MAX_BYTES = 1 << 20;
@@ -75,8 +76,7 @@ function payloadOf(request: FastifyRequest, body: Buffer): unknown {
 
 /** Gives what is tracked under any of these addresses; one repository may be tracked by several modules. */
 function repositoryIndex({ db }: ApiDeps): (repositories: ReadonlySet<string>) => Promise<Tracked> {
-  let readAt = Number.NEGATIVE_INFINITY;
-  let reading: Promise<Map<string, Tracked>> = Promise.resolve(new Map());
+  const index = sharedReading(INDEX_AGE_MS, read);
 
   async function read(): Promise<Map<string, Tracked>> {
     const [modules, hooks] = await Promise.all([listModules(db), webhookModules(db)]);
@@ -94,15 +94,7 @@ function repositoryIndex({ db }: ApiDeps): (repositories: ReadonlySet<string>) =
   }
 
   return async (repositories) => {
-    if (performance.now() - readAt > INDEX_AGE_MS) {
-      readAt = performance.now();
-      reading = read();
-      // A failed reading is not kept: the next event tries again.
-      reading.catch(() => {
-        readAt = Number.NEGATIVE_INFINITY;
-      });
-    }
-    const byRepository = await reading;
+    const byRepository = await index();
     const found = [...repositories].flatMap((repository) => byRepository.get(repository) ?? []);
     return { modules: [...new Set(found.flatMap((one) => one.modules))].sort(), secrets: [...new Set(found)].flatMap((one) => one.secrets) };
   };

@@ -36,7 +36,8 @@ export function canonicalRepository(text: string): string {
   if (!text.includes('://')) return trimmed(text);
   try {
     const url = new URL(text);
-    return `${url.hostname.toLowerCase()}/${trimmed(decodeURIComponent(url.pathname))}`;
+    const path = trimmed(decodeURIComponent(url.pathname));
+    return url.hostname === '' ? path : `${url.hostname.toLowerCase()}/${path}`;
   } catch {
     return '';
   }

@@ -34,7 +34,8 @@ export function createApi(deps: ApiDeps): FastifyInstance {
     connectionTimeout: IDLE_TIMEOUT_MS,
     keepAliveTimeout: IDLE_TIMEOUT_MS,
     forceCloseConnections: 'idle',
-    trustProxy: false,
+    // A HEAD of the boards' stream would never end.
+    exposeHeadRoutes: false,
   });
   app.server.maxConnections = CONNECTIONS_MAX;
   app.decorateRequest('who', '');

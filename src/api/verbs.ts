@@ -69,7 +69,7 @@ export function verbRoutes(app: FastifyInstance, deps: ApiDeps): void {
       status?.verdict === 'outstanding'
         ? `${module.name}: ${head} has no verdict yet; git is read again and it is built when it may be`
         : `${module.name}: ${head} is ${status?.verdict ?? 'not known'} already; git is read again, and --again builds it once more`;
-    return { says, isUnderWay };
+    return { says: isUnderWay ? says : `${says}, once Temporal answers`, isUnderWay };
   });
 
   app.post('/build', async (request): Promise<BehindAnswer> => {

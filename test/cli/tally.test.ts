@@ -191,7 +191,7 @@ describe('--json', () => {
       expect([words, err]).toEqual([words, '']);
       expect(() => form.parse(JSON.parse(out))).not.toThrow();
     }
-  });
+  }, 120_000);
 });
 
 describe('verbs that decide', () => {
@@ -337,10 +337,11 @@ describe('every verb', () => {
     expect(verbs).toEqual(expect.arrayContaining(['status', 'plan', 'why', 'build', 'push', 'log', 'module', 'node', 'up', 'host', 'builder']));
     expect(verbs).not.toContain('names');
     for (const verb of verbs) {
-      const inner = verb === 'module' || verb === 'node' ? [verb, 'add'] : [verb];
-      expect((await tally(...inner, '--help')).out).toContain(`Examples:\n  $ `);
+      const help = (await tally(verb, '--help')).out;
+      const [, inner] = /^Commands:\n {2}([a-z]+)/m.exec(help) ?? [];
+      expect(inner === undefined ? help : (await tally(verb, inner, '--help')).out).toContain('Examples:\n  $ ');
     }
-  });
+  }, 120_000);
 
   test('starts without what only servers need', async () => {
     const preload = join(elsewhere, 'loaded.js');

@@ -182,7 +182,7 @@ test.each([
   ['ssh://git@git.example:2222/home/kiosk.git', 'git.example/home/kiosk'],
   ['git@git.example:home/kiosk.git', 'git.example/home/kiosk'],
   ['git.example:home/kiosk', 'git.example/home/kiosk'],
-  ['file:///srv/git/kiosk.git', '/srv/git/kiosk'],
+  ['file:///srv/git/kiosk.git', 'srv/git/kiosk'],
   ['/srv/git/kiosk.git', 'srv/git/kiosk'],
   ['https://%', ''],
 ])('the address %s is that of %s', (address, repository) => {

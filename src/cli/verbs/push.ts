@@ -14,13 +14,15 @@ export function push(program: Command): void {
     'tally push gamma',
     'tally push --behind                       every node that was not sent its newest',
     'tally push gamma --again                  also what it holds already',
+    'tally push --again                        every node, also what it holds already',
   ])
     .option('--behind', 'every node whose declaration differs from what it was last sent')
     .option('--again', 'also what was sent already')
     .option(...whyOption)
     .action(async (node: string | undefined, { behind, again, why, ...options }: Options) => {
-      if (node === undefined && !behind) throw new UsageError('push to whom? name a node, or say --behind for all that are behind');
+      if (node === undefined && !behind && !again) throw new UsageError('push to whom? name a node, or say --behind for all that are behind');
       if (node !== undefined && behind) throw new UsageError('--behind is about every node: leave the name out');
+      if (behind && again) throw new UsageError('--again is also about nodes that are not behind: leave one of the two out');
       await done(options, api().post<BehindAnswer>('push', { node, behind: behind ?? false, again: again ?? false, why }));
     });
 }
