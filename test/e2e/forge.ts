@@ -13,6 +13,7 @@ export async function forgeReports(whole: WholeMesh, nodes: readonly string[]): 
   const { amqpUrl } = JSON.parse(readFileSync(join(whole.local.places.home, 'nodes', `${own}.json`), 'utf8')) as { amqpUrl: string };
   const link = await openLink({ url: amqpUrl, name: 'forger' });
   const { privateKey } = generateKeyPair();
+  const ownKey = readFileSync(join(whole.local.places.nodes, own, 'state', 'node.key'), 'utf8');
   const said = (node: string): NodeReport => {
     forged += 1;
     return {
@@ -29,8 +30,8 @@ export async function forgeReports(whole: WholeMesh, nodes: readonly string[]): 
     };
   };
   try {
-    // By its own way in the other's name, by its own way with a key that is not its own, and by the other's way.
-    await link.publish(nodeExchange(own), ROUTES.report, sign(NODE_MESSAGE_TYPE, said(other), privateKey), { timeoutMs: 2_000 });
+    // By its own way and with its own key in the other's name; in its own name with another key; and by the other's way.
+    await link.publish(nodeExchange(own), ROUTES.report, sign(NODE_MESSAGE_TYPE, said(other), ownKey), { timeoutMs: 2_000 });
     await link.publish(nodeExchange(own), ROUTES.report, sign(NODE_MESSAGE_TYPE, said(own), privateKey), { timeoutMs: 2_000 });
     await link.publish(nodeExchange(other), ROUTES.report, sign(NODE_MESSAGE_TYPE, said(other), privateKey), { timeoutMs: 2_000 }).then(
       () => {

@@ -15,12 +15,16 @@ function secretsOf({ whole, nodes }: Watched): Array<{ what: string; text: strin
   const ofFile = (file: string): string => readFileSync(join(home, file), 'utf8').trim();
   const client = JSON.parse(ofFile('client.json')) as { token: string };
   // The middle line of a PEM file is the key; its frame is the same everywhere.
-  const signing = ofFile('signing.key').split('\n')[1] ?? '';
+  const keyIn = (pem: string): string => pem.split('\n')[1] ?? '';
   const found = [
     { what: 'the token of the local user', text: client.token },
     { what: 'the mesh key', text: ofFile('mesh.key') },
-    { what: 'the signing key', text: signing },
+    { what: 'the signing key', text: keyIn(ofFile('signing.key')) },
     { what: "the broker's password", text: decodeURIComponent(new URL(whole.amqpUrl).password) },
+    ...nodes.map((node) => ({
+      what: `the key of ${node}`,
+      text: keyIn(readFileSync(join(whole.local.places.nodes, node, 'state', 'node.key'), 'utf8')),
+    })),
     ...nodes.map((node) => {
       const { amqpUrl } = JSON.parse(ofFile(join('nodes', `${node}.json`))) as { amqpUrl: string };
       return { what: `the broker account of ${node}`, text: decodeURIComponent(new URL(amqpUrl).password) };

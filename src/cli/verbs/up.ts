@@ -112,7 +112,7 @@ async function run(options: UpOptions, dataDir: string, running: Running, out: P
   }
   out.line(`\nup in ${Math.round((performance.now() - began) / 1_000)} s`);
   if (options.once) return;
-  out.line(nextSteps(mesh, addresses.temporalUiUrl, dataDir));
+  out.line(nextSteps(mesh, addresses.temporalUiUrl, dataDir, marker !== null || withDemo));
   await interruption.asked;
 }
 
@@ -183,7 +183,7 @@ class Running {
   }
 }
 
-function nextSteps(mesh: LocalMesh, temporalUiUrl: string | null, dataDir: string): string {
+function nextSteps(mesh: LocalMesh, temporalUiUrl: string | null, dataDir: string, hasDemo: boolean): string {
   const { bold } = createColors(hasColours(process.stdout));
   const isDefault = relative(resolve('.tally'), dataDir) === '';
   const tally = isDefault ? 'npx tally' : `TALLY_HOME=${mesh.places.home} npx tally`;
@@ -193,9 +193,10 @@ function nextSteps(mesh: LocalMesh, temporalUiUrl: string | null, dataDir: strin
     `  Temporal UI   ${temporalUiUrl === null ? 'where your Temporal has it' : bold(temporalUiUrl)}`,
     '',
     `  ${tally} status`,
-    `  ${tally} why meshboard`,
-    `  ${tally} log meshboard`,
-    `  ${tally} node show gamma`,
+    ...(hasDemo
+      ? ['why meshboard', 'log kiosk', 'node show gamma', 'hold site --why "not today"']
+      : ['module add NAME REPOSITORY', 'node add NAME', 'assign MODULE NODE']
+    ).map((words) => `  ${tally} ${words}`),
     `  ${tally} open`,
     '',
     'Ctrl-C stops everything; the next start goes on with the same data.',
