@@ -1,4 +1,5 @@
 /** Whether a declaration is taken: whole or not at all, and never without a reason. */
+import { dirname } from 'node:path/posix';
 import type { ZodError } from 'zod';
 import { canonicalDigest, VerificationError, verify } from '../link';
 import { DECLARATION_TYPE, type Declaration, type DeclaredResource, declaration } from '../schema/declaration';
@@ -70,6 +71,22 @@ function findWrong({ resources, builds }: Declaration, root: Root): string | nul
     targets.set(target, resource);
     if (ids.has(`${module} ${id}`)) return `${module}: ${id} is there twice`;
     ids.add(`${module} ${id}`);
+  }
+  return findOverlap(resources);
+}
+
+/** Nothing lies in a file; in an archive only what its own module lays there after it: anything else would go with its next version. */
+function findOverlap(resources: readonly DeclaredResource[]): string | null {
+  const placed = resources.flatMap((resource) => ('path' in resource.spec ? [{ resource, path: normalTarget(resource.spec.path) ?? '/' }] : []));
+  const whole = new Map(placed.flatMap(({ resource, path }, order) => (resource.shape === 'directory' ? [] : [[path, { resource, order }]])));
+  for (const [order, { resource, path }] of placed.entries()) {
+    for (let at = dirname(path); at !== '/'; at = dirname(at)) {
+      const over = whole.get(at);
+      if (over === undefined) continue;
+      const { module, id, shape } = over.resource;
+      const isItsOwn = shape === 'archive' && module === resource.module && resource.shape !== 'archive' && over.order < order;
+      if (!isItsOwn) return `${resource.module}: ${resource.id} lies in ${module}: ${id}`;
+    }
   }
   return null;
 }

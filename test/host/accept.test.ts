@@ -3,10 +3,11 @@ import { join } from 'node:path';
 import { acceptEnvelope, type Expected } from '../../src/host/accept';
 import { canonicalDigest, generateKeyPair, sign } from '../../src/link';
 import { DECLARATION_TYPE, type Declaration } from '../../src/schema/declaration';
-import { action, declarationOf, directory, file, type Machine, machine, service } from './machine';
+import { action, archive, declarationOf, directory, file, type Machine, machine, service } from './machine';
 
 const key = generateKeyPair();
 const stranger = generateKeyPair();
+const pack = { repository: 'tally/m', digest: `sha256:${'1'.repeat(64)}`, blob: `sha256:${'2'.repeat(64)}`, size: 1 };
 let m: Machine;
 let expected: Expected;
 
@@ -64,6 +65,15 @@ const table: ReadonlyArray<[string, () => Buffer, number | null, RegExp]> = [
   ['another digest', () => signed({ ...good, digest: `sha256:${'1'.repeat(64)}` }), 6, /digest/],
   ['one target twice', () => signed(declarationOf([file('/etc/x', 'x'), file('/etc//./x/', 'y', { module: 'n' })], 6)), 6, /same target/],
   ['one target in two shapes', () => signed(declarationOf([file('/etc/x', 'x'), directory('/etc/x')], 6)), 6, /same target/],
+  ['a file in a file', () => signed(declarationOf([file('/etc/x', 'x'), file('/etc/x/y/z', 'y', { module: 'n' })], 6)), 6, /lies in m: file\/etc\/x/],
+  [
+    "a file in another module's archive",
+    () => signed(declarationOf([archive('/opt', pack), file('/opt/a/x', 'x', { module: 'n' })], 6)),
+    6,
+    /lies in/,
+  ],
+  ['an archive over what lies there', () => signed(declarationOf([file('/opt/x', 'x'), archive('/opt', pack)], 6)), 6, /lies in/],
+  ['an archive in an archive', () => signed(declarationOf([archive('/opt', pack), archive('/opt/a', pack)], 6)), 6, /lies in/],
   ['one service twice', () => signed(declarationOf([service('web', ['a']), service('web', ['b'], {}, 'n')], 6)), 6, /same target/],
   ['one id twice', () => signed(declarationOf([file('/a', 'x'), { ...file('/b', 'x'), id: 'file/a' }], 6)), 6, /twice/],
   ['an action of no build', () => signed(declarationOf([action('a', ['true'], ['true'])], 6, { builds: {} })), 6, /action of no build/],
@@ -83,5 +93,13 @@ test.each(table)('%s is refused', (_what, body, sequence, reason) => {
 
 test('actions of two modules may share a name', () => {
   const declared: Declaration = declarationOf([action('a', ['true'], ['true']), action('a', ['true'], ['true'], { module: 'n' })], 6);
+  expect(accept(signed(declared))).toMatchObject({ kind: 'accepted' });
+});
+
+test('a module may lay files into its own archive, and into directories of others', () => {
+  const declared = declarationOf(
+    [directory('/opt', { module: 'n' }), archive('/opt/a', pack), directory('/opt/a/etc'), file('/opt/a/etc/conf', 'x')],
+    6,
+  );
   expect(accept(signed(declared))).toMatchObject({ kind: 'accepted' });
 });
