@@ -5,12 +5,12 @@
 
 import type { Times } from '../domain/times';
 import { type Delivery, type KeyPair, type Link, nodeExchange, nodeQueue, ROUTES, sign } from '../link';
-import type { Log } from '../log';
 import { DECLARATION_VERSION, type Declaration } from '../schema/declaration';
 import { NODE_MESSAGE_TYPE, type NodeBeat } from '../schema/messages';
 import { acceptEnvelope } from './accept';
 import type { Host } from './context';
 import { moduleDigests, type Pass } from './engine';
+import type { HostLog } from './log';
 import { startReporter } from './reporter';
 import { Overtaken } from './shape';
 import { shapeNames } from './shapes';
@@ -27,7 +27,7 @@ export interface AgentDeps {
   readonly times: Pick<Times, 'hostBeat' | 'driftCheck'>;
   /** Pauses before what failed is tried again; the last one from then on. */
   readonly retriesMs?: readonly number[];
-  readonly log: Log;
+  readonly log: HostLog;
 }
 
 const minute = 60_000;
@@ -113,6 +113,7 @@ export async function startAgent(deps: AgentDeps): Promise<{ stop(): Promise<voi
   }
 
   function say({ sequence, digest }: Declaration, occasion: Occasion, pass: Pass): void {
+    for (const { module, resource, message } of pass.left) log.warn({ node, module, resource, message }, 'a resource is still there');
     const changes = pass.modules.flatMap(({ changes: made }) => made.map(({ resource }) => resource));
     for (const { module, failures: failed } of pass.modules)
       for (const failure of failed) log.warn({ node, module, ...failure }, 'a resource failed');

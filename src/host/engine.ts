@@ -11,7 +11,7 @@ import type { Declaration, DeclaredResource } from '../schema/declaration';
 import type { ModuleReport } from '../schema/messages';
 import { type Journal, syncDirectory } from './journal';
 import { codeOf } from './root';
-import { type Entry, type HostContext, Overtaken, type Reading, type Shape, type Task } from './shape';
+import { type Entry, type HostContext, Overtaken, type Reading, ResourceFailed, type Shape, type Task } from './shape';
 import { shapeOf } from './shapes';
 
 /** The digest of what was declared is for whoever reports it. */
@@ -21,6 +21,8 @@ export interface Pass {
   readonly modules: readonly ModulePass[];
   /** Ids of what this host had made and has taken away. */
   readonly removed: readonly string[];
+  /** What could not be taken away; tried again in the next pass. */
+  readonly left: readonly Left[];
   readonly hasChanged: boolean;
   readonly hasFailed: boolean;
 }
@@ -36,6 +38,12 @@ interface Wanted {
   readonly key: string;
   readonly print: string;
   readonly shape: Shape<unknown, unknown>;
+}
+
+interface Left {
+  readonly module: string;
+  readonly resource: string;
+  readonly message: string;
 }
 
 interface Outcome {
@@ -69,11 +77,11 @@ export function createEngine(journal: Journal, host: HostContext): Engine {
     wanted: readonly Wanted[],
     outcomes: ReadonlyMap<string, Outcome>,
     signal: AbortSignal,
-  ): Promise<{ removed: string[]; hasFailed: boolean }> {
+  ): Promise<{ removed: string[]; left: Left[] }> {
     const keys = new Set(wanted.map(({ key }) => key));
     const gone = [...entries.values()].filter(({ key }) => !keys.has(key)).sort((a, b) => b.order - a.order);
     const removed: string[] = [];
-    let hasFailed = false;
+    const left: Left[] = [];
     for (const { key, shape, id, module, memo } of gone) {
       if (signal.aborted) throw new Overtaken();
       try {
@@ -81,11 +89,12 @@ export function createEngine(journal: Journal, host: HostContext): Engine {
         journal.write({ t: 'gone', key });
         if (memo !== null) removed.push(id);
       } catch (error) {
-        hasFailed = true;
-        outcomes.get(module)?.failures.push({ resource: id, message: oneLine(`cannot be taken away: ${messageOf(error)}`) });
+        const failure = { resource: id, message: oneLine(`cannot be taken away: ${messageOf(error)}`) };
+        left.push({ module, ...failure });
+        outcomes.get(module)?.failures.push(failure);
       }
     }
-    return { removed, hasFailed };
+    return { removed, left };
   }
 
   /** @returns whether the resource is so, and was before. */
@@ -140,7 +149,7 @@ export function createEngine(journal: Journal, host: HostContext): Engine {
 
   /** Directories of this host that hold nothing any more, and what was kept for entries that are gone. */
   function tidy(wanted: readonly Wanted[]): void {
-    const declared = new Set(wanted.flatMap(({ resource }) => (resource.shape === 'directory' ? [host.root.locate(resource.spec.path).path] : [])));
+    const declared = new Set(wanted.flatMap(({ resource }) => (resource.shape === 'directory' ? placesOf(resource.spec.path) : [])));
     for (const path of [...journal.made].sort((a, b) => b.length - a.length)) {
       if (!declared.has(path) && isRemoved(path)) journal.write({ t: 'unmade', path });
     }
@@ -152,12 +161,22 @@ export function createEngine(journal: Journal, host: HostContext): Engine {
     }
   }
 
+  /** None where a link has come to lead out, which its own resource says. */
+  function placesOf(target: string): string[] {
+    try {
+      return [host.root.locate(target).path];
+    } catch (error) {
+      if (error instanceof ResourceFailed) return [];
+      throw error;
+    }
+  }
+
   return {
     async apply(declaration, signal) {
       host.root.forget();
       const wanted = wantedBy(declaration);
       const outcomes = new Map<string, Outcome>(wanted.map(({ resource }) => [resource.module, { failures: [], changes: [] }]));
-      const { removed, hasFailed } = await removeGone(wanted, outcomes, signal);
+      const { removed, left } = await removeGone(wanted, outcomes, signal);
       const latest = new Map<string, number>();
       const failed = new Set<string>();
       for (const one of wanted) {
@@ -190,7 +209,7 @@ export function createEngine(journal: Journal, host: HostContext): Engine {
           changes,
         }),
       );
-      return { modules, removed, hasChanged, hasFailed: hasFailed || failed.size > 0 };
+      return { modules, removed, left, hasChanged, hasFailed: left.length > 0 || failed.size > 0 };
     },
   };
 }
