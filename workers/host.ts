@@ -6,7 +6,7 @@ import { UsageError } from '../src/domain/errors';
 import { defaultTimes, type Times } from '../src/domain/times';
 
 const STOP_TIMEOUT_MS = 8_000;
-const USAGE = 'use: host --credentials FILE --root DIR --state DIR [--once [--declaration FILE]], or: host stop --state DIR';
+const USAGE = 'use: host --credentials FILE --root DIR --state DIR [--once [--declaration FILE [--unsigned]]], or: host stop --state DIR';
 
 async function main(): Promise<number> {
   const { values, positionals } = readArguments();
@@ -21,7 +21,8 @@ async function main(): Promise<number> {
   const times = readTimes();
   if (values.once === true) {
     const { runOnce } = require('../src/host/once') as typeof import('../src/host/once');
-    return await runOnce({ root, state, times, credentials: values.credentials ?? null, declaration: values.declaration ?? null });
+    const { credentials = null, declaration = null, unsigned = false } = values;
+    return await runOnce({ root, state, times, credentials, declaration, isUnsigned: unsigned });
   }
   if (values.credentials === undefined) throw new UsageError(`--credentials is missing: ${USAGE}`);
   return await runResident(values.credentials, { root, state, times });
@@ -68,6 +69,7 @@ function readArguments() {
     state: { type: 'string' },
     once: { type: 'boolean' },
     declaration: { type: 'string' },
+    unsigned: { type: 'boolean' },
   } as const;
   try {
     const args = process.argv.slice(2).filter((arg, at) => !(at === 0 && arg === 'host'));
