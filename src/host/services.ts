@@ -24,6 +24,13 @@ export interface RunningService extends StartedFrom {
   readonly start: string;
 }
 
+export interface LastWords {
+  /** null while it runs, and before it first ended. */
+  readonly status: number | null;
+  /** The last line that it wrote; empty where there is none. */
+  readonly line: string;
+}
+
 export interface ServiceRunner {
   /** null: it does not run, or nobody would start it again if it ended. */
   find(name: string): Promise<RunningService | null>;
@@ -31,8 +38,8 @@ export interface ServiceRunner {
   start(spec: RunSpec, from: StartedFrom): Promise<void>;
   /** Ends it with all that it started, and forgets it. */
   stop(name: string): Promise<void>;
-  /** The last words of the service, for a report. */
-  lastLine(name: string): Promise<string>;
+  /** For a report. */
+  lastWords(name: string): Promise<LastWords>;
 }
 
 export function serviceRunner(root: string, state: string): ServiceRunner {

@@ -10,7 +10,7 @@ import { open } from 'node:fs/promises';
 import { join } from 'node:path';
 import { commandEnvironment } from './command';
 import { endSession, isAlive, readMark } from './processes';
-import type { ServiceRunner, StartedFrom } from './services';
+import type { LastWords, ServiceRunner, StartedFrom } from './services';
 import { ResourceFailed } from './shape';
 
 interface Started extends StartedFrom {
@@ -110,8 +110,9 @@ export function supervisorRunner(state: string): ServiceRunner {
       rmSync(directory, { recursive: true, force: true });
     },
 
-    async lastLine(name) {
-      return await lastLineOf(join(directoryOf(name), 'log'));
+    async lastWords(name) {
+      const { line, status } = await lastOf(join(directoryOf(name), 'log'));
+      return { line, status: (await this.find(name)) === null ? status : null };
     },
   };
 }
@@ -185,23 +186,22 @@ function readText(path: string): string {
   }
 }
 
-async function lastLineOf(path: string): Promise<string> {
+/** The last line of the service itself, and the status with which it ended last. */
+async function lastOf(path: string): Promise<LastWords> {
   try {
     const file = await open(path, 'r');
     try {
       const { size } = await file.stat();
       const { buffer, bytesRead } = await file.read(Buffer.alloc(LAST_BYTES), 0, LAST_BYTES, Math.max(0, size - LAST_BYTES));
       const lines = buffer.toString('utf8', 0, bytesRead).trim().split('\n');
-      return (
-        lines
-          .filter((line) => !/^it ended with status \d+; started again in \d+ s$/.test(line))
-          .at(-1)
-          ?.trim() ?? ''
-      );
+      const ends = lines.map((line) => /^it ended with status (\d+); started again in \d+ s$/.exec(line)?.[1]);
+      const status = ends.findLast((one) => one !== undefined);
+      const line = lines.findLast((_, at) => ends[at] === undefined)?.trim() ?? '';
+      return { line, status: status === undefined ? null : Number(status) };
     } finally {
       await file.close();
     }
   } catch {
-    return '';
+    return { line: '', status: null };
   }
 }

@@ -41,13 +41,18 @@ export function systemdRunner(state: string, units = UNITS): ServiceRunner {
         await systemctl(Number(stopWithin ?? 0), 'disable', '--now', unitOf(name));
         rmSync(path);
         await systemctl(0, 'daemon-reload');
+        // One that failed is remembered until then; where it did not, there is nothing to forget.
+        await systemctl(0, 'reset-failed', unitOf(name)).catch(() => undefined);
       }
       rmSync(recordOf(name), { force: true });
     },
-    async lastLine(name) {
-      const args = ['--unit', unitOf(name), '--lines', '1', '--output', 'cat', '--no-pager'];
+    async lastWords(name) {
+      // What the program itself said, and not what systemd says of it.
+      const args = [`_SYSTEMD_UNIT=${unitOf(name)}`, '--lines', '1', '--output', 'cat', '--no-pager'];
       const { stdout } = await run('journalctl', args, { timeout: CALL_WITHIN_MS }).catch(() => ({ stdout: '' }));
-      return stdout.trim();
+      const properties = await show(unitOf(name));
+      const hasEnded = properties.get('ActiveState') !== 'active' && properties.get('ExecMainStatus') !== undefined;
+      return { status: hasEnded ? Number(properties.get('ExecMainStatus')) : null, line: stdout.trim() };
     },
   };
 }
@@ -84,9 +89,13 @@ function quoted(word: string, isCommand = true): string {
 }
 
 async function show(unit: string): Promise<Map<string, string>> {
-  const { stdout } = await run('systemctl', ['show', unit, '--property', 'ActiveState,MainPID,UnitFileState,ExecMainStartTimestampMonotonic'], {
-    timeout: CALL_WITHIN_MS,
-  });
+  const { stdout } = await run(
+    'systemctl',
+    ['show', unit, '--property', 'ActiveState,MainPID,UnitFileState,ExecMainStartTimestampMonotonic,ExecMainStatus'],
+    {
+      timeout: CALL_WITHIN_MS,
+    },
+  );
   return new Map(stdout.split('\n').map((line) => [line.slice(0, line.indexOf('=')), line.slice(line.indexOf('=') + 1)]));
 }
 

@@ -5,6 +5,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import type { z } from 'zod';
 import type { shapes } from '../../schema/declaration';
 import { runCommand } from '../command';
+import type { LastWords } from '../services';
 import { type HostContext, Overtaken, ResourceFailed, type Shape } from '../shape';
 
 type Spec = z.infer<typeof shapes.service>;
@@ -22,7 +23,7 @@ export const service: Shape<Spec, Memo> = {
 
   async read({ spec, print, entry, earlier, signal }, host) {
     const running = await host.services.find(spec.name);
-    if (running === null) return { holds: false, why: withLastLine('it does not run', await host.services.lastLine(spec.name)) };
+    if (running === null) return { holds: false, why: withLastWords('it does not run', await host.services.lastWords(spec.name)) };
     if (running.print !== print) return { holds: false, why: 'it runs as it was declared before' };
     if (running.change < earlier) return { holds: false, why: 'it runs since before something that it stands on was changed' };
     const trouble = spec.ready === undefined ? null : await probe(spec.ready, host, signal);
@@ -65,10 +66,10 @@ async function settle(name: string, { services, settleMs }: HostContext, signal:
     await wait(Math.min(PROBE_EVERY_MS, settleMs), signal);
     const running = await services.find(name);
     const same = running === null ? null : `${running.pid} ${running.start}`;
-    if (first !== null && same !== first) throw new ResourceFailed(withLastLine(`it ended within ${settleMs} ms`, await services.lastLine(name)));
+    if (first !== null && same !== first) throw new ResourceFailed(withLastWords(`it ended within ${settleMs} ms`, await services.lastWords(name)));
     first ??= same;
   } while (Date.now() < until);
-  if (first === null) throw new ResourceFailed(withLastLine('it does not stay up', await services.lastLine(name)));
+  if (first === null) throw new ResourceFailed(withLastWords('it does not stay up', await services.lastWords(name)));
 }
 
 async function becomeReady(name: string, ready: Ready, host: HostContext, signal: AbortSignal): Promise<void> {
@@ -80,7 +81,7 @@ async function becomeReady(name: string, ready: Ready, host: HostContext, signal
     if (trouble === null && (await host.services.find(name))?.pid === running?.pid) return;
     if (Date.now() > until)
       throw new ResourceFailed(
-        withLastLine(`it is not ready within ${ready.within} ms: ${trouble ?? 'it ends again and again'}`, await host.services.lastLine(name)),
+        withLastWords(`it is not ready within ${ready.within} ms: ${trouble ?? 'it ends again and again'}`, await host.services.lastWords(name)),
       );
     await wait(PROBE_EVERY_MS, signal);
   }
@@ -132,6 +133,7 @@ async function wait(ms: number, signal: AbortSignal): Promise<void> {
   }
 }
 
-function withLastLine(what: string, line: string): string {
-  return line === '' ? what : `${what}; its last line: ${line}`;
+function withLastWords(what: string, { status, line }: LastWords): string {
+  const ended = status === null ? what : `${what}; it ended with status ${status}`;
+  return line === '' ? ended : `${ended}; its last line: ${line}`;
 }
