@@ -98,7 +98,6 @@ test('reports that could not leave wait over a restart, and leave in their order
   await mesh.send(declarationOf([file('/etc/x', 'x')], 1));
   await eventually(() => mesh.reports.length === 1, waiting);
   await mesh.cut();
-  const { journal } = await import('./journalled');
   for (const number of [2, 3]) {
     m.plant('etc/x', `meddled ${number}`);
     await eventually(() => journal(m.state).lastReport >= number, waiting);

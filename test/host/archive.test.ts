@@ -1,7 +1,7 @@
 import { existsSync, readdirSync, readFileSync, readlinkSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
-import { pack } from 'tar-stream';
+import { type Header, pack } from 'tar-stream';
 import { archive, file, type Machine, machine } from './machine';
 
 let m: Machine;
@@ -13,9 +13,12 @@ afterEach(() => m.remove());
 
 const failuresOf = ({ modules }: Awaited<ReturnType<Machine['apply']>>) => modules.flatMap(({ failures }) => failures);
 
-async function tarball(entries: ReadonlyArray<Parameters<ReturnType<typeof pack>['entry']>[0]>, size = 0): Promise<Buffer> {
+async function tarball(entries: ReadonlyArray<Partial<Header> & { readonly name: string }>, size = 0): Promise<Buffer> {
   const tar = pack();
-  for (const entry of entries) tar.entry(entry, entry.type === undefined ? 'x'.repeat(size) : undefined);
+  for (const entry of entries) {
+    if (entry.type === undefined) tar.entry(entry, 'x'.repeat(size));
+    else tar.entry(entry);
+  }
   tar.finalize();
   const chunks: Buffer[] = [];
   for await (const chunk of tar) chunks.push(chunk as Buffer);
