@@ -1,9 +1,9 @@
 /** Reports leave in the order of their numbers, each until the broker has confirmed it: at once, and again after a reconnect. */
 import { setTimeout as pause } from 'node:timers/promises';
 import { type Link, nodeExchange, ROUTES, sign } from '../link';
-import type { Log } from '../log';
 import { NODE_MESSAGE_TYPE, type NodeReport } from '../schema/messages';
 import type { Journal } from './journal';
+import type { HostLog } from './log';
 
 export interface Reporter {
   /** Journalled when this returns; sent as soon as there is a link. */
@@ -16,7 +16,7 @@ export interface ReporterDeps {
   readonly journal: Journal;
   readonly node: string;
   readonly privateKey: string;
-  readonly log: Log;
+  readonly log: HostLog;
 }
 
 const RETRY_FIRST_MS = 200;

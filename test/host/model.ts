@@ -6,8 +6,6 @@ import { archive, directory, file, type Machine } from './machine';
 
 type Tree = Record<string, string>;
 
-const UNDECLARED = 'a directory';
-
 /** What others have there, on the very targets too. */
 export function plantForeign(m: Machine): void {
   m.plant('a', 'theirs', 0o640);
@@ -56,7 +54,7 @@ export function contentOf(path: string, version: number): string {
 export function expectedTree(foreign: Tree, resources: readonly DeclaredResource[]): Tree {
   const tree = { ...foreign };
   const parents = (path: string): void => {
-    for (let at = dirname(path); at !== '.'; at = dirname(at)) tree[at] ??= UNDECLARED;
+    for (let at = dirname(path); at !== '.'; at = dirname(at)) tree[at] ??= '755';
   };
   for (const { spec } of resources) {
     if (!('path' in spec)) continue;
@@ -72,16 +70,8 @@ export function expectedTree(foreign: Tree, resources: readonly DeclaredResource
   return tree;
 }
 
-/**
- * What this host moved aside stays beside its target; everything else is as anybody would see it.
- * @param expected where it has a directory that nobody declared, its mode is no matter: one that was declared once keeps its own.
- */
-export function seenTree(m: Machine, expected: Tree = {}): Tree {
+/** What this host moved aside stays beside its target; everything else is as anybody would see it. */
+export function seenTree(m: Machine): Tree {
   const shown = Object.entries(m.tree()).filter(([path]) => !/(^|\/)\.tally-[0-9a-f]{12}\.before(\/|$)/.test(path));
-  return Object.fromEntries(
-    shown.map(([path, what]) => {
-      if (expected[path] === UNDECLARED && /^7[0-7]{2}$/.test(what)) return [path, UNDECLARED];
-      return [path, what.startsWith(`→ ${m.state}/trees/`) ? '→ tree' : what];
-    }),
-  );
+  return Object.fromEntries(shown.map(([path, what]) => [path, what.startsWith(`→ ${m.state}/trees/`) ? '→ tree' : what]));
 }

@@ -13,6 +13,9 @@ interface Memo {
   readonly before: number | null;
 }
 
+/** Of the directories that this host makes on the way to a target. */
+const UNDECLARED_MODE = 0o755;
+
 export const directory: Shape<Spec, Memo> = {
   target: (spec) => normalTarget(spec.path) ?? spec.path,
 
@@ -37,9 +40,9 @@ export const directory: Shape<Spec, Memo> = {
     chmodSync(place.path, Number.parseInt(spec.mode, 8));
   },
 
-  /** One that this host made goes at the end of the pass, when it is empty. */
+  /** One that this host made goes at the end of the pass when it is empty; if not, it is one that nobody declares. */
   async remove({ path, before }, host) {
     const place = host.root.locate(path);
-    if (before !== null && statOf(place.path)?.isDirectory()) chmodSync(place.path, before);
+    if (statOf(place.path)?.isDirectory()) chmodSync(place.path, before ?? UNDECLARED_MODE);
   },
 };
