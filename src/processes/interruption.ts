@@ -1,5 +1,8 @@
 /** Ctrl-C and SIGTERM: the first asks for an orderly end, the second for a quick one. */
 
+/** `npm start` passes on the Ctrl-C that the terminal sent already: what comes together is one. */
+const TOGETHER_MS = 1_000;
+
 export interface Interruption {
   /** Resolves at the first signal. */
   readonly asked: Promise<void>;
@@ -16,13 +19,15 @@ export class Interrupted extends Error {
 
 export function watchInterruption(): Interruption {
   let isAsked = false;
+  let askedAt = 0;
   let insist: () => void = () => undefined;
   let tell: () => void = () => undefined;
   const asked = new Promise<void>((resolve) => {
     tell = resolve;
   });
   const onSignal = (): void => {
-    if (isAsked) insist();
+    if (isAsked && performance.now() - askedAt > TOGETHER_MS) insist();
+    if (!isAsked) askedAt = performance.now();
     isAsked = true;
     tell();
   };
