@@ -25,7 +25,7 @@ export function isAlive({ pid, start }: ProcessMark): boolean {
 }
 
 /** Live processes of the session that this one began, itself included; it may be gone. */
-export function sessionOf({ pid, start }: ProcessMark): number[] {
+function sessionOf({ pid, start }: ProcessMark): number[] {
   const leader = statusOf(pid);
   if (leader !== null && leader.start !== start) return [];
   // No process gets the number of a session that still has members.

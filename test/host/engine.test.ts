@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { existsSync, lstatSync, mkdirSync, readdirSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { openHost } from '../../src/host/context';
-import { action, archive, declarationOf, directory, file, type Machine, machine } from './machine';
+import { action, archive, directory, file, type Machine, machine } from './machine';
 
 let m: Machine;
 
@@ -151,46 +151,6 @@ describe('the root', () => {
     expect(failuresOf(pass)[0]?.message).toContain(`leads out of ${m.root}`);
     expect(m.read('inside/x')).toBe('x');
     expect(readdirSync(outside)).toEqual([]);
-  });
-});
-
-describe('a full disk', () => {
-  test('leaves the old content whole and fails the resource; with room again it is held', async () => {
-    execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=1m', 'tmpfs', m.root]);
-    try {
-      expect((await m.apply([file('/data', 'old content')])).hasFailed).toBe(false);
-      const big = [file('/data', 'x'.repeat(2 << 20)), file('/more', 'never')];
-      const pass = await m.apply(big);
-      expect(failuresOf(pass)).toEqual([{ resource: 'file/data', message: expect.stringContaining('ENOSPC') }]);
-      expect(m.tree()).toEqual({ data: '644 old content' });
-      expect(changesOf(await m.apply([file('/data', 'new content')]))).toEqual([{ resource: 'file/data', cause: 'intentional' }]);
-      expect(m.read('data')).toBe('new content');
-    } finally {
-      m.restart();
-      execFileSync('umount', [m.root]);
-    }
-  });
-
-  test('of the state directory stops acts that could not be journalled, and nothing is half journalled', async () => {
-    mkdirSync(m.state);
-    execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=256k', 'tmpfs', m.state]);
-    try {
-      await m.apply([file('/a', '1')]);
-      const { engine } = await m.host();
-      execFileSync('sh', ['-c', `head -c 1000000 /dev/zero >${m.state}/filler 2>/dev/null || true`]);
-      const many = Array.from({ length: 200 }, (_, i) => file(`/f${i}`, 'x'.repeat(100), { module: `m${i}` }));
-      const pass = await engine.apply(declarationOf([file('/a', '1'), ...many], 2), new AbortController().signal);
-      expect(failuresOf(pass)[0]?.message).toContain('ENOSPC');
-      const written = Object.keys(m.tree()).length;
-      rmSync(join(m.state, 'filler'));
-      m.restart();
-      const { journal } = await m.host();
-      expect(journal.entries.size).toBeGreaterThanOrEqual(written);
-      expect(failuresOf(await m.apply([file('/a', '1'), ...many]))).toEqual([]);
-    } finally {
-      m.restart();
-      execFileSync('umount', [m.state]);
-    }
   });
 });
 

@@ -21,7 +21,7 @@ import { envelope, NODE_MESSAGE_TYPE, type NodeBeat, type NodeReport, nodeBeat, 
 import { freshVhost, registryUrl } from '../support/servers';
 import type { Machine } from './machine';
 
-export const NODE = 'alpha';
+const NODE = 'alpha';
 const root = join(__dirname, '..', '..');
 
 export interface NodeMesh {
