@@ -14,7 +14,7 @@ import { DemoFailure, type Seen, type Stage } from './stage';
 import { meshOf, type Tally, tallyCommand } from './tally';
 
 /** The first delivery builds every module from empty caches. */
-const FIRST_MS = 150_000;
+const FIRST_MS = 420_000;
 const DELIVERY_MS = 60_000;
 /** An answer may be asked for before a service has been started again. */
 const ANSWER_MS = 15_000;
