@@ -3,6 +3,7 @@
  * what to do; its own timers are for drift and for what failed.
  */
 
+import { EnvironmentError } from '../domain/errors';
 import type { Times } from '../domain/times';
 import { type Delivery, type KeyPair, type Link, nodeExchange, nodeQueue, ROUTES, sign } from '../link';
 import { DECLARATION_VERSION, type Declaration } from '../schema/declaration';
@@ -65,6 +66,17 @@ export async function startAgent(deps: AgentDeps): Promise<{ stop(): Promise<voi
     overtaking.abort();
     wake('declared');
     beat();
+  }
+
+  /** One that could not be journalled comes again: whatever was wrong with the disk, nothing was wrong with it. */
+  async function take(delivery: Delivery): Promise<void> {
+    try {
+      receive(delivery);
+    } catch (error) {
+      throw new EnvironmentError(`a declaration could not be journalled: ${error instanceof Error ? error.message : String(error)}`, {
+        cause: error,
+      });
+    }
   }
 
   function wake(occasion: Occasion): void {
@@ -143,7 +155,7 @@ export async function startAgent(deps: AgentDeps): Promise<{ stop(): Promise<voi
 
   const beats = setInterval(beat, times.hostBeat);
   beat();
-  const consumer = await link.consume(nodeQueue(node), { prefetch: 1 }, async (delivery) => receive(delivery));
+  const consumer = await link.consume(nodeQueue(node), { prefetch: 1 }, take);
   if (due !== null) wake(due);
 
   return {

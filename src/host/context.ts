@@ -33,10 +33,13 @@ export interface HostOptions {
   readonly registry: (() => RegistryClient) | null;
 }
 
+/** Others may pass through to the trees that targets lead to; everything else in it is for this host alone by its own mode. */
+const STATE_MODE = 0o711;
+
 /** @throws UsageError when the root is not there, or another host has the state directory. */
 export async function openHost({ root: rootPath, state: statePath, settleMs, registry }: HostOptions): Promise<Host> {
   if (statOf(rootPath) === null) throw new UsageError(`the root ${rootPath} is not there: make it, or name another with --root`);
-  mkdirSync(statePath, { recursive: true, mode: 0o700 });
+  mkdirSync(statePath, { recursive: true, mode: STATE_MODE });
   const state = realpathSync(statePath);
   const lock = await lockState(state);
   const journal = openJournal(state);
