@@ -113,9 +113,10 @@ const verbs: Readonly<Record<IntentVerb, CarryOut>> = {
     );
     const [first] = told;
     if (first === undefined) throw new UsageError(`no build of ${module} is under way: tally why ${module}`);
-    const waiting = told.filter((one) => one.state !== 'taken').map((one) => one.id);
-    if (waiting.length > 0) await endStopped(tx, waiting, new Date());
-    return waiting.length === told.length
+    // At once also what runs, or the same commit would be asked for anew before its builder has heard of it.
+    const ids = told.map((one) => one.id);
+    await endStopped(tx, ids, new Date());
+    return told.every((one) => one.state !== 'taken')
       ? `the build of ${short(first.commit)} is cancelled`
       : `the build of ${short(first.commit)} is told to stop`;
   },

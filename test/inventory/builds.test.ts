@@ -56,7 +56,7 @@ describe('cancelling', () => {
     await expect(recordIntent(db, { ...ask, id: 'other' })).rejects.toMatchObject({ kind: 'usage' });
   });
 
-  it('of what runs is told to the builder, and ends when it says so or goes silent', async () => {
+  it('of what runs is told to the builder, whose answer changes nothing any more', async () => {
     const name = await freshModule(db);
     const id = await requestBuild(db, name, A);
     await takeBuild(db, id);
