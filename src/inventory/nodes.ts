@@ -63,6 +63,8 @@ export async function nodeKeys(db: Db, names: readonly string[]): Promise<Map<st
 
 /** So many beats in a row that name another declaration than the one sent, and it is sent again. */
 const LAG = 2;
+/** A node whose word of what it applied is missing is asked for it again at most this often. */
+const ASKED_AGAIN_MS = 60_000;
 
 /** Set-based; the first key of a node is taken, another one later is refused and its beat with it. */
 export async function recordNodeBeats(db: Db, beats: readonly NodeBeat[], now: Date, times: Times): Promise<{ readonly refused: readonly string[] }> {
@@ -106,8 +108,14 @@ async function takeBeats(tx: Db, beats: readonly NodeBeat[], now: Date, times: T
   );
   await tx.query(
     `with said as (
-       select n.name, b.*, n.sent_sequence is not null and n.refused_sequence is distinct from n.sent_sequence
-         and ((b.received ->> 'sequence')::bigint, b.received ->> 'digest') is distinct from (n.sent_sequence, n.sent_digest) as is_lagging
+       select n.name, b.*, n.sent_sequence is not null and (
+         -- What it refused it is not sent again, unless it knows a higher sequence than the store: then a higher one is what it needs.
+         (n.refused_sequence is distinct from n.sent_sequence or (b.received ->> 'sequence')::bigint >= n.sent_sequence)
+           and ((b.received ->> 'sequence')::bigint, b.received ->> 'digest') is distinct from (n.sent_sequence, n.sent_digest)
+         -- It is through with what it was sent and no word of that is here, nor is one to come: a host reports once.
+         or n.sent_at <= $2::timestamptz - $4 * interval '1 millisecond' and exists (
+           select from placement p where p.node = n.name and not p.is_applied and p.want_build = p.build_id and p.failing_resources is null
+             and p.want_sequence <= (b.applied ->> 'sequence')::bigint)) as is_lagging
        from jsonb_to_recordset($1::jsonb) b (node text, "publicKey" text, "hostVersion" text, reads jsonb, received jsonb, applied jsonb)
        join node n on n.name = b.node
      )
@@ -123,7 +131,7 @@ async function takeBeats(tx: Db, beats: readonly NodeBeat[], now: Date, times: T
        lagging_beats = case when s.is_lagging and n.lagging_beats + 1 < $3 then n.lagging_beats + 1 else 0 end,
        send_again = n.send_again or s.is_lagging and n.lagging_beats + 1 >= $3
      from said s where n.name = s.name`,
-    [toJson(beats), now, LAG],
+    [toJson(beats), now, LAG, ASKED_AGAIN_MS],
   );
 }
 

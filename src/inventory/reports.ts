@@ -140,9 +140,10 @@ function take(placement: Placed, report: NodeReport, now: Date): void {
 }
 
 function hold(placement: Placed, report: NodeReport, held: ModuleReport): void {
-  if (placement.appliedDigest === held.digest) return;
+  const isSame = placement.appliedDigest === held.digest;
+  placement.appliedSequence = report.declaration?.sequence ?? (isSame ? placement.appliedSequence : null);
+  if (isSame) return;
   placement.appliedDigest = held.digest;
-  placement.appliedSequence = report.declaration?.sequence ?? null;
   placement.appliedBuild = held.digest === placement.wantDigest ? placement.wantBuild : null;
 }
 

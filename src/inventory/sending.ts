@@ -160,6 +160,7 @@ async function recordWanted(
        want_sequence = case when p.want_digest = w.digest then p.want_sequence else $3 end,
        applied_build = case when w."isBare" then w.build else p.applied_build end,
        applied_digest = case when w."isBare" then w.digest else p.applied_digest end,
+       applied_sequence = case when w."isBare" then greatest(p.applied_sequence, $3) else p.applied_sequence end,
        applied_at = case when w."isBare" and p.applied_digest is distinct from w.digest then $4 else p.applied_at end
      from jsonb_to_recordset($2::jsonb) w (module text, build text, digest text, "isBare" boolean)
      where p.node = $1 and p.module = w.module
