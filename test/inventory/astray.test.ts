@@ -1,16 +1,24 @@
 /** What could be left alone for ever, or said to be so when it is not. */
 import { compare } from '../../src/domain/comparison';
+import { assign, type Db, declareBuild, recordIntent, recordNodeBeats, recordReports, removeNode, unassign } from '../../src/inventory';
 import {
-  assign,
-  type Db,
-  declareBuild,
-  recordIntent,
-  recordNodeBeats,
-  recordReports,
-  removeNode,
-  unassign,
-} from '../../src/inventory';
-import { A, B, beat, declared, facts, fitBuild, freshModule, node, openStore, placement, report, requestBuild, send, takeBuild, tick, times } from './store';
+  A,
+  B,
+  beat,
+  declared,
+  facts,
+  fitBuild,
+  freshModule,
+  node,
+  openStore,
+  placement,
+  report,
+  requestBuild,
+  send,
+  takeBuild,
+  tick,
+  times,
+} from './store';
 
 let db: Db;
 beforeAll(async () => ({ db } = await openStore()));
