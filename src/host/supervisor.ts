@@ -130,12 +130,13 @@ function writeScripts(state: string): { readonly supervisor: string; readonly se
   return { supervisor: write('supervisor.sh', SUPERVISOR), service: write('service.sh', SERVICE) };
 }
 
-/** Ends every service of a state directory, and keeps what is known of them: the next start of its host brings them up. */
-export async function stopServices(state: string): Promise<void> {
+/** Ends all of a state directory, and keeps what is known of them. */
+export async function stopSupervised(state: string): Promise<void> {
   const services = join(state, 'services');
   if (!existsSync(services)) return;
+  const names = readdirSync(services, { withFileTypes: true }).flatMap((one) => (one.isDirectory() ? [one.name] : []));
   await Promise.all(
-    readdirSync(services).map(async (name) => {
+    names.map(async (name) => {
       setToken(join(services, name), '');
       await endAll(join(services, name), '');
     }),

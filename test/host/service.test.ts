@@ -113,8 +113,8 @@ describe('one with a probe', () => {
 
   test('is held once it answers well, and drifts when it does not any more', async () => {
     const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;
-    const declared = [service('web', ['sleep', '1000'], { ready: { http: url, within: 300 } })];
-    expect(failuresOf(await m.apply(declared))[0]?.message).toBe(`it is not ready within 300 ms: ${url} answers 503`);
+    const declared = [service('web', ['sleep', '1000'], { ready: { http: url, within: 2_000 } })];
+    expect(failuresOf(await m.apply(declared))[0]?.message).toBe(`it is not ready within 2000 ms: ${url} answers 503`);
     status = 200;
     expect(failuresOf(await m.apply(declared))).toEqual([]);
     expect((await m.apply(declared)).hasChanged).toBe(false);
