@@ -7,7 +7,7 @@ export interface OverdueRequests {
   /** Taken without a beat: already set to be tried again; fail their activities retryably. */
   readonly lost: readonly Retry[];
   /** Ought to have been published and were not: fail their activities retryably. */
-  readonly unpublished: readonly Retry[];
+  readonly unpublished: ReadonlyArray<Retry & { readonly overdueMs: number }>;
   /** Ended, and not yet marked completed: complete their activities, then markCompleted. */
   readonly ended: ReadonlyArray<{ readonly module: string; readonly request: string; readonly outcome: string }>;
   /** Published, not claimed, though an idle builder for them beats: publish again as given. */
@@ -23,14 +23,17 @@ export interface OverdueRequests {
 /** More than this in one pass waits for the next one. */
 const MOST = 2_000;
 
-/** The pass over requests that nobody tells us about: set-based, whatever their number. */
-export async function overdueRequests(db: Db, now: Date, times: Times): Promise<OverdueRequests> {
+/**
+ * The pass over requests that nobody tells us about: set-based, whatever their number.
+ * @param heardSince since when beats would have been taken in: a builder is silent only while somebody listens.
+ */
+export async function overdueRequests(db: Db, now: Date, times: Times, heardSince: Date = new Date(0)): Promise<OverdueRequests> {
   return db.transaction(async (tx) => {
     const silent = await tx.query<{ request: string; attempt: number; builder: string; isStopping: boolean; beat: string }>(
       `select id as request, attempt, taken_by as builder, stop_reason is not null as "isStopping", to_char(beat_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI"Z"') as beat
-       from request where state = 'taken' and beat_at < $1::timestamptz - $2 * interval '1 millisecond'
+       from request where state = 'taken' and greatest(beat_at, $4) < $1::timestamptz - $2 * interval '1 millisecond'
        order by id limit $3 for update skip locked`,
-      [now, times.builderLost, MOST],
+      [now, times.builderLost, MOST, heardSince],
     );
     const stopped = silent.filter((one) => one.isStopping).map((one) => one.request);
     if (stopped.length > 0) await endStopped(tx, stopped, now);
@@ -55,9 +58,10 @@ export async function overdueRequests(db: Db, now: Date, times: Times): Promise<
   });
 }
 
-async function unpublished(tx: Db, now: Date, times: Times): Promise<Retry[]> {
+async function unpublished(tx: Db, now: Date, times: Times): Promise<Array<OverdueRequests['unpublished'][number]>> {
   return tx.query(
-    `select module, id as request, coalesce(trouble_reason, 'it was not published') as reason, 0 as "delayMs"
+    `select module, id as request, coalesce(trouble_reason, 'it was not published') as reason, 0 as "delayMs",
+       1000 * extract(epoch from $1::timestamptz - greatest(requested_at, retry_at))::float8 as "overdueMs"
      from request where state = 'requested' and greatest(requested_at, retry_at) < $1::timestamptz - $2 * interval '1 millisecond'
      order by requested_at limit $3`,
     [now, times.unpublished, MOST],
