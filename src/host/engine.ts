@@ -82,9 +82,12 @@ export function createEngine(journal: Journal, host: HostContext): Engine {
     const gone = [...entries.values()].filter(({ key }) => !keys.has(key)).sort((a, b) => b.order - a.order);
     const removed: string[] = [];
     const left: Left[] = [];
-    for (const { key, shape, id, module, memo } of gone) {
+    for (const entry of gone) {
+      const { key, shape, id, module, memo } = entry;
       if (signal.aborted) throw new Overtaken();
       try {
+        // Declared again before this has ended, it is looked at with care.
+        if (!entry.isPending) journal.write({ t: 'entry', entry: { ...entry, held: null, isPending: true } });
         await shapeOf(shape)?.remove(memo, host);
         journal.write({ t: 'gone', key });
         if (memo !== null) removed.push(id);
