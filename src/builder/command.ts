@@ -80,7 +80,7 @@ async function judge(run: CommandRun, ending: Ending, { time, isOwnMemory, memor
       if (ending.status === 0) return null;
       const full = await watchDisk(run);
       if (full !== null) return { kind: 'environment', reason: `${step}: ${full}` };
-      const last = run.log.lastLine();
+      const last = run.log.tellingLine();
       const reason = `${step}: ${statusWords(ending.status)}${last === '' ? '' : ` · ${last}`}`;
       return { kind: ending.status === TEMPORARY_FAILURE ? 'environment' : own, reason };
     }

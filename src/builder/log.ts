@@ -9,8 +9,8 @@ export interface BuildLog {
   write(chunk: Buffer): void;
   /** A line of the builder's own. */
   say(sentence: string): void;
-  /** The last line with content since the step began, or ''. */
-  lastLine(): string;
+  /** The first line since the step began that tells of a failure, else the last with content, or ''. */
+  tellingLine(): string;
   beginStep(step: string): void;
   /** Ends the last line, sends what waits, and gives the kept text, compressed. No line is taken afterwards. */
   finish(): Promise<Buffer>;
@@ -46,6 +46,7 @@ export function createBuildLog({ publish, keepBytes = 2 << 20, flushMs = 300 }: 
   let partial = '';
   let isOverlong = false;
   let lastLine = '';
+  let firstFailure = '';
 
   let count = 0;
   let waiting: NumberedLine[] = [];
@@ -70,6 +71,7 @@ export function createBuildLog({ publish, keepBytes = 2 << 20, flushMs = 300 }: 
   function take(raw: string): void {
     const line = cleanLine(raw);
     if (line.trim() !== '') lastLine = line;
+    if (firstFailure === '' && tellsOfFailure(line)) firstFailure = line;
     keep(line);
     waiting.push({ number: count++, line });
     if (waiting.length <= WAITING_LINES) return;
@@ -118,13 +120,17 @@ export function createBuildLog({ publish, keepBytes = 2 << 20, flushMs = 300 }: 
     say(sentence) {
       take(`# ${sentence}`);
     },
-    lastLine: () => (partial.trim() === '' || isOverlong ? lastLine : cleanLine(partial)),
+    tellingLine() {
+      if (firstFailure !== '') return firstFailure;
+      return partial.trim() === '' || isOverlong ? lastLine : cleanLine(partial);
+    },
     beginStep(step) {
       if (partial !== '') take(partial);
       partial = '';
       isOverlong = false;
       take(`# ${step}`);
       lastLine = '';
+      firstFailure = '';
     },
     async finish() {
       if (partial !== '' && !isOverlong) take(partial);
@@ -167,4 +173,10 @@ function cleanLine(raw: string): string {
 export function plainLine(line: string, most = 200): string {
   const plain = line.replace(COLOUR, '').replace(/\s+/g, ' ').trim();
   return plain.length > most ? `${plain.slice(0, most - 1).replace(/[\ud800-\udbff]$/, '')}…` : plain;
+}
+
+/** As compilers and test runners of any language put it; a bare FAIL or a count of none says nothing. */
+function tellsOfFailure(line: string): boolean {
+  if (!/\b(fail(ed|ure)?|error|panic|fatal|exception|not ok)\b|[✕✖✗]|: error\b|error\[/i.test(line)) return false;
+  return line.trim().split(/\s+/).length > 1 && !/\b(0|no) (errors?|fail(ed|ures)?)\b|\bfail(ed|ures)?:? 0\b/i.test(line);
 }

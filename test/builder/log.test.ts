@@ -30,11 +30,39 @@ describe('the log of a build', () => {
     log.beginStep('run');
     for (const piece of ['on', 'e\ntw', 'o\r\n', 'progress 1%\rprogress 100%\n', '\u001b[31mred\u001b[0m\u0007\0\n', 'ünd'])
       log.write(Buffer.from(piece));
-    expect(log.lastLine()).toBe('ünd');
+    expect(log.tellingLine()).toBe('ünd');
     const lines = ['# run', 'one', 'two', 'progress 100%', '\u001b[31mred\u001b[0m', 'ünd'];
     expect(await kept()).toEqual([...lines, '']);
     expect(batches.flatMap((batch) => batch.lines)).toEqual(lines);
     expect(batches[0]?.from).toBe(0);
+  });
+
+  test.each([
+    [
+      'go test',
+      '=== RUN TestGreeting\n--- FAIL: TestGreeting (0.00s)\n    board_test.go:31: greeted "x"\nFAIL\nFAIL\texample.org/board\t0.006s\nFAIL\n',
+      '--- FAIL: TestGreeting (0.00s)',
+    ],
+    [
+      'unittest',
+      '.F\n======\nFAIL: test_names_the_node (test_greeting.Greeting)\nAssertionError\n\nFAILED (failures=1)\n',
+      'FAIL: test_names_the_node (test_greeting.Greeting)',
+    ],
+    ['node --test', 'ok 1 - one\nnot ok 2 - the headline is short enough\n# fail 1\n', 'not ok 2 - the headline is short enough'],
+    [
+      'tsc',
+      "src/a.ts(1,7): error TS2322: Type 'string' is not assignable\nFound 1 error.\n",
+      "src/a.ts(1,7): error TS2322: Type 'string' is not assignable",
+    ],
+    ['what tells nothing', '0 errors, 0 failures\nbye for now\n', 'bye for now'],
+  ])('finds the line that tells why: %s', async (_tool, output, line) => {
+    const { log, kept } = collecting();
+    log.beginStep('test');
+    log.write(Buffer.from(output));
+    expect(log.tellingLine()).toBe(line);
+    log.beginStep('next');
+    expect(log.tellingLine()).toBe('');
+    await kept();
   });
 
   test('puts a character together again that came in two pieces', async () => {
