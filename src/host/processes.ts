@@ -1,7 +1,8 @@
 /** Processes by pid and start time: a pid alone may be another's by now. Sessions hold all that a service started. */
-import { readdirSync, readFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { setTimeout as pause } from 'node:timers/promises';
 import { EnvironmentError } from '../domain/errors';
+import { livePids, statOf } from '../processes/stat';
 
 export interface ProcessMark {
   readonly pid: number;
@@ -20,20 +21,16 @@ export function readMark(path: string): ProcessMark | null {
 }
 
 export function isAlive({ pid, start }: ProcessMark): boolean {
-  const found = statusOf(pid);
-  return found !== null && found.state !== 'Z' && found.start === start;
+  const found = statOf(pid);
+  return found !== null && !found.isZombie && found.start === start;
 }
 
 /** Live processes of the session that this one began, itself included; it may be gone. */
 function sessionOf({ pid, start }: ProcessMark): number[] {
-  const leader = statusOf(pid);
+  const leader = statOf(pid);
   if (leader !== null && leader.start !== start) return [];
   // No process gets the number of a session that still has members.
-  return readdirSync('/proc').flatMap((entry) => {
-    if (!/^\d+$/.test(entry)) return [];
-    const found = statusOf(Number(entry));
-    return found !== null && found.state !== 'Z' && found.session === pid ? [Number(entry)] : [];
-  });
+  return livePids(({ session }) => session === pid);
 }
 
 /** SIGTERM, and SIGKILL for what is left after the time; returns when nothing of the session is left. */
@@ -58,15 +55,6 @@ function send(pids: readonly number[], signal: NodeJS.Signals): void {
       // It has just ended.
     }
   }
-}
-
-function statusOf(pid: number): { readonly state: string; readonly session: number; readonly start: string } | null {
-  const text = readOr(`/proc/${pid}/stat`);
-  if (text === null) return null;
-  // The name stands in parentheses and may hold anything, parentheses too.
-  const fields = text.slice(text.lastIndexOf(')') + 2).split(' ');
-  const [state = '', , , session = ''] = fields;
-  return { state, session: Number(session), start: fields[19] ?? '' };
 }
 
 function bootId(): string {

@@ -4,6 +4,7 @@ import { chownSync, closeSync, mkdirSync, openSync, readdirSync, readFileSync, r
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { EnvironmentError } from '../domain/errors';
+import { livePids, statOf } from '../processes/stat';
 import { lastLine } from './run';
 
 export interface ProcessSpec {
@@ -154,28 +155,13 @@ function readAlive(file: string): { pid: number } | null {
   const pid = Number(pidText);
   if (!Number.isInteger(pid) || pid <= 1) return null;
   if (bootId !== readText('/proc/sys/kernel/random/boot_id')?.trim()) return null;
-  const stat = processStat(pid);
-  return stat !== null && stat.startTime === startTime ? { pid } : null;
+  const stat = statOf(pid);
+  return stat !== null && !stat.isZombie && stat.start === startTime ? { pid } : null;
 }
 
-/** The live processes of the session or group that `pid` leads. Zombies do not count: not every pid 1 reaps. */
+/** The live processes of the session or group that `leader` leads. */
 function members(leader: number): number[] {
-  return readdirSync('/proc')
-    .filter((entry) => /^\d+$/.test(entry))
-    .map(Number)
-    .filter((pid) => {
-      const stat = processStat(pid);
-      return stat !== null && (stat.session === leader || stat.group === leader);
-    });
-}
-
-function processStat(pid: number): { group: number; session: number; startTime: string } | null {
-  const text = readText(`/proc/${pid}/stat`);
-  if (text === null) return null;
-  // The command name may hold blanks and parentheses; what follows its last parenthesis does not.
-  const [state, , group, session, ...rest] = text.slice(text.lastIndexOf(')') + 2).split(' ');
-  if (state === 'Z' || state === 'X') return null;
-  return { group: Number(group), session: Number(session), startTime: rest[15] ?? '' };
+  return livePids(({ session, group }) => session === leader || group === leader);
 }
 
 function kill(pid: number, signal: NodeJS.Signals): void {
