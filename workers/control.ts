@@ -17,6 +17,7 @@ import { readRef } from '../src/source';
 import { connectTemporal } from '../src/temporal/client';
 import { ensureSchedules, ensureSearchAttributes } from '../src/temporal/ensure';
 import { runningModules } from '../src/temporal/running';
+import { bundleWorkflows } from '../src/temporal/bundle';
 import { createControlWorker } from '../src/temporal/worker';
 
 const STOP_WITHIN_MS = 25_000;
@@ -112,9 +113,11 @@ async function run(config: Config, log: ReturnType<typeof createLog>, ending: Ab
     logger: new DefaultLogger('WARN', ({ message, meta }) => log.warn({ meta }, message)),
     telemetryOptions: { logging: { filter: makeTelemetryFilterString({ core: 'ERROR' }), forward: {} } },
   });
+  const workflowBundle = await bundleWorkflows();
   const { worker, connection } = await untilUp('Temporal', log, ending, async () => {
     await ensureSearchAttributes(temporal.client);
-    return await createControlWorker({ address, namespace, taskQueue, identity: `tally-control-${process.pid}`, decisions, asked, passes });
+    const identity = `tally-control-${process.pid}`;
+    return await createControlWorker({ address, namespace, taskQueue, identity, decisions, asked, passes, workflowBundle });
   });
   stops.push(() => connection.close());
   log.info({ listen: config.listen }, 'the control plane runs');

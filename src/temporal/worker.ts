@@ -14,7 +14,7 @@ export interface ControlWorkerOptions {
   readonly passes: Passes;
   /** Idle workflows kept in memory, a third of a MiB each. */
   readonly maxCachedWorkflows?: number;
-  readonly workflowBundle?: WorkflowBundleOption;
+  readonly workflowBundle: WorkflowBundleOption;
   readonly connection?: NativeConnection;
 }
 
@@ -26,9 +26,7 @@ export async function createControlWorker(options: ControlWorkerOptions): Promis
     namespace: options.namespace,
     taskQueue: options.taskQueue,
     identity: options.identity,
-    ...(options.workflowBundle === undefined
-      ? { workflowsPath: require.resolve('../../workflows/index') }
-      : { workflowBundle: options.workflowBundle }),
+    workflowBundle: options.workflowBundle,
     activities: { ...createDecisions(options.decisions), ...createAsked(options.asked), ...options.passes },
     maxCachedWorkflows: options.maxCachedWorkflows ?? 200,
     maxConcurrentActivityTaskExecutions: 50,
