@@ -111,7 +111,8 @@ export async function startAgent(deps: AgentDeps): Promise<{ stop(): Promise<voi
     const pass = await host.engine.apply(declaration, signal);
     const held = heldOf(declaration);
     const isNew = held !== null && (journal.applied?.sequence !== held.sequence || journal.applied.digest !== held.digest);
-    if (isNew || pass.hasChanged || pass.hasFailed || failures > 0) {
+    // At a start also what is as it was: the last that was said may be a failure that is over by now.
+    if (isNew || occasion === 'start' || pass.hasChanged || pass.hasFailed || failures > 0) {
       const digests = moduleDigests(declaration);
       const modules = pass.modules.map((one) => ({ ...one, digest: digests.get(one.module) ?? '' }));
       reporter.add({ declaration: held, modules, removed: [...pass.removed], refused: null });

@@ -53,6 +53,17 @@ test('what is declared is applied from the registry, beaten and reported; what i
   expect(second).toMatchObject({ number: 2, declaration: held(two), removed: ['archive/srv/site'], modules: [{ module: 'n', changes: [] }] });
 });
 
+test('a host that starts says what it finds, also where all is as it should be: what it said last may be over', async () => {
+  const host = mesh.startHost();
+  const one = declarationOf([file('/etc/x', '1')], 1);
+  await mesh.send(one);
+  await eventually(() => mesh.beats.some(({ applied }) => applied?.sequence === 1), waiting);
+  await mesh.kill(host, 'SIGKILL');
+  mesh.startHost();
+  const again = await eventually(() => mesh.reports.find(({ number }) => number === 2) ?? null, waiting);
+  expect(again).toMatchObject({ declaration: held(one), modules: [{ module: 'm', state: 'held', changes: [] }] });
+});
+
 test('a refusal is reported, and what runs goes on; the next good one is applied', async () => {
   mesh.startHost();
   const one = declarationOf([file('/etc/x', '1')], 1);
