@@ -3,7 +3,8 @@ import type { Db } from '../inventory/db';
 
 export interface DemoMarker {
   readonly nodes: readonly string[];
-  readonly playedAt: string | null;
+  /** Until it makes its first commit it can begin again; what was interrupted after that is not played twice. */
+  readonly state: 'prepared' | 'playing' | 'played';
 }
 
 export async function readMarker(db: Db): Promise<DemoMarker | null> {

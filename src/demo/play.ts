@@ -8,7 +8,8 @@ import type { LocalMesh } from '../processes';
 import { packageRoot } from '../servers/places';
 import { Ports } from '../servers/ports';
 import { CHANGES, type Change, MODULES, NODES, SERVICES } from './examples';
-import { answerOf, isDelivered, type Mesh, resultLine } from './looks';
+import { answerOf, isDelivered, type Mesh, resultLine, shown } from './looks';
+import type { DemoMarker } from './marker';
 import { type DemoRepository, demoRepository } from './repositories';
 import { DemoFailure, type Seen, type Stage } from './stage';
 import { meshOf, type Tally, tallyCommand } from './tally';
@@ -28,16 +29,18 @@ interface Play {
   readonly port: (node: string, module: string) => number;
 }
 
-/** @param onNodes is told the nodes as soon as they exist, so that the next start runs their hosts. */
-export async function playDemo(local: LocalMesh, stage: Stage, onNodes: (names: readonly string[]) => Promise<void>): Promise<void> {
+/** @param mark keeps how far it has come, and which nodes there are, so that the next start runs their hosts. */
+export async function playDemo(local: LocalMesh, stage: Stage, mark: (marker: DemoMarker) => Promise<void>): Promise<void> {
   const play = await setUp(local, stage);
-  await onNodes(NODES);
+  await mark({ nodes: NODES, state: 'prepared' });
   await firstDelivery(play);
+  await mark({ nodes: NODES, state: 'playing' });
   await newCommit(play);
   await failingCommit(play);
   await mendingCommit(play);
   await nodeOff(play);
   await builderKilled(play);
+  await mark({ nodes: NODES, state: 'played' });
 }
 
 /** Also after an interrupted play: what is there already is used as it is. */
@@ -120,7 +123,7 @@ async function failingCommit(play: Play): Promise<void> {
   const commit = await push(play, CHANGES.broken);
   await stage.check(module, `is failed at ${commit.slice(0, 7)}`, DELIVERY_MS, async () => {
     const { row } = await mesh.module(module);
-    return { isSo: row.head === commit && row.verdict === 'failed' && row.situation === 'failed', says: row.line };
+    return { isSo: row.head === commit && row.verdict === 'failed' && row.situation === 'failed', says: shown(row.line) };
   });
   stage.result(await resultLine(mesh, module));
   await stage.check(module, 'is declared as before', ANSWER_MS, async () => {
@@ -159,7 +162,7 @@ async function nodeOff(play: Play): Promise<void> {
       there?.isApplied === false &&
       there.outstandingSince !== null &&
       row.line.includes(`${off} away since`);
-    return { isSo, says: row.line };
+    return { isSo, says: shown(row.line) };
   });
   stage.result(await resultLine(mesh, module));
   await checkAnswers(play, [off], module, path, before);
@@ -177,14 +180,14 @@ async function builderKilled(play: Play): Promise<void> {
   const commit = await push(play, CHANGES.whileLost);
   await stage.check(module, `is being built at ${commit.slice(0, 7)}`, DELIVERY_MS, async () => {
     const { builds, row } = await mesh.module(module);
-    return { isSo: builds.some((build) => build.commit === commit && build.state === 'taken'), says: row.line };
+    return { isSo: builds.some((build) => build.commit === commit && build.state === 'taken'), says: shown(row.line) };
   });
   await local.builder.stop('SIGKILL');
   stage.did('kill -9 of the builder');
   const watched = watchVerdict(mesh, module, commit);
   await stage.check(module, 'is outstanding, and says why and since when', DELIVERY_MS, async () => {
     const { row } = await mesh.module(module);
-    return { isSo: row.verdict === 'outstanding' && row.line.includes('outstanding since'), says: row.line };
+    return { isSo: row.verdict === 'outstanding' && row.line.includes('outstanding since'), says: shown(row.line) };
   });
   stage.result(await resultLine(mesh, module));
   await local.builder.start();

@@ -6,7 +6,7 @@ import { createColors } from 'picocolors';
 import { DEMO_TIMES, playDemo, readMarker, stage, writeMarker } from '../../demo';
 import { UsageError } from '../../domain/errors';
 import { stopServices } from '../../host';
-import { addToken, type Db, migrate, openInventory, setSetting, whoIs } from '../../inventory';
+import { addToken, type Db, listModules, migrate, openInventory, setSetting, whoIs } from '../../inventory';
 import {
   Interrupted,
   type Interruption,
@@ -74,6 +74,9 @@ async function run(options: UpOptions, dataDir: string, running: Running, out: P
   });
   running.db = db;
   const marker = await readMarker(db);
+  if (options.once && marker !== null && marker.state !== 'prepared') {
+    throw new UsageError(`the demo was played in ${dataDir} before: leave --data out, or say --fresh`);
+  }
   const mesh = await localMesh({
     dataDir,
     addresses,
@@ -92,24 +95,21 @@ async function run(options: UpOptions, dataDir: string, running: Running, out: P
     await mesh.builder.start();
     say(`process ${mesh.builder.pid() ?? 'unknown'}`);
   });
-  if (withDemo && marker === null) await setSetting(db, 'declareDefault', 'auto');
+  // What an operator has begun keeps its own default.
+  if (withDemo && (await listModules(db)).length === 0) await setSetting(db, 'declareDefault', 'auto');
   if (marker !== null) {
     await out.step('hosts', async (say) => {
       for (const node of marker.nodes) await mesh.host(node).start();
       say(marker.nodes.join(', '));
     });
   }
-  if (withDemo && (marker === null || marker.playedAt === null)) {
+  if (withDemo && (marker === null || marker.state === 'prepared')) {
     const show = stage(out, createColors(hasColours(process.stdout)), () => {
       if (interruption.isAsked()) throw new Interrupted('asked to stop');
     });
-    let nodes: readonly string[] = [];
-    await playDemo(mesh, show, async (names) => {
-      nodes = names;
-      await writeMarker(db, { nodes, playedAt: null });
-    });
-    await writeMarker(db, { nodes, playedAt: new Date().toISOString() });
+    await playDemo(mesh, show, (reached) => writeMarker(db, reached));
   }
+  if (withDemo && marker?.state === 'playing') out.line('the demo was interrupted and is not played twice here; --fresh begins anew');
   out.line(`\nup in ${Math.round((performance.now() - began) / 1_000)} s`);
   if (options.once) return;
   out.line(nextSteps(mesh, addresses.temporalUiUrl, dataDir, marker !== null || withDemo));
@@ -206,5 +206,7 @@ function nextSteps(mesh: LocalMesh, temporalUiUrl: string | null, dataDir: strin
 }
 
 export function checkUpOptions(options: UpOptions): void {
-  if (options.once && options.fresh) throw new UsageError('--once has data of its own, so there is nothing to begin anew: leave --fresh out');
+  if (options.once && options.fresh && options.data === undefined) {
+    throw new UsageError('--once has data of its own, so there is nothing to begin anew: leave --fresh out');
+  }
 }
