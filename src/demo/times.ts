@@ -1,4 +1,4 @@
-/** The times of design.md section 10 that the demo shortens, so that what is shown takes seconds; all else is as ever. */
+/** The times that the demo shortens, so that what is shown takes seconds; all else is as ever. */
 export const DEMO_TIMES: Readonly<Record<string, string>> = {
   TALLY_TIMES_READ_REFS: '10000',
   TALLY_TIMES_SWEEP: '5000',
