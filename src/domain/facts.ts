@@ -140,6 +140,14 @@ export type Next =
   | { readonly kind: 'ask'; readonly buildId: string; readonly commit: Commit; readonly nodes: number }
   | { readonly kind: 'track'; readonly nodes: number };
 
+export interface PlacementCounts {
+  readonly placements: number;
+  readonly declared: number;
+  readonly applied: number;
+  readonly outstanding: number;
+  readonly stuck: number;
+}
+
 export interface Comparison {
   readonly module: string;
   readonly version: number;
@@ -158,12 +166,6 @@ export interface Comparison {
   readonly until: Iso | null;
   readonly needsPerson: boolean;
   readonly inStep: boolean;
-  readonly counts: {
-    readonly placements: number;
-    readonly declared: number;
-    readonly applied: number;
-    readonly outstanding: number;
-    readonly stuck: number;
-  };
+  readonly counts: PlacementCounts;
   readonly stuckOn: readonly string[];
 }

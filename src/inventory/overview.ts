@@ -1,5 +1,5 @@
 /** What status, board and metrics read: set-based, one statement a family. Times are ISO 8601 in UTC. */
-import type { Iso, Next, Situation, Verdict } from '../domain/facts';
+import type { Iso, Next, PlacementCounts, Situation, Verdict } from '../domain/facts';
 import type { Times } from '../domain/times';
 import type { Db } from './db';
 
@@ -19,13 +19,7 @@ export interface ModuleStatus {
   readonly inStep: boolean;
   readonly isHeld: boolean;
   readonly hasWebhook: boolean;
-  readonly counts: {
-    readonly placements: number;
-    readonly declared: number;
-    readonly applied: number;
-    readonly outstanding: number;
-    readonly stuck: number;
-  };
+  readonly counts: PlacementCounts;
 }
 export interface StuckStatus {
   readonly module: string;
