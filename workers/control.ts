@@ -7,9 +7,9 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { DefaultLogger, makeTelemetryFilterString, Runtime, type Worker } from '@temporalio/worker';
 import { brokerAccess, createApi, serverProbes } from '../src/api';
 import { type Config, readConfig } from '../src/config';
-import { type ControlDeps, createPasses, createSourceReader, startControl } from '../src/control';
+import { type ControlDeps, createPasses, createSourceReader, restoreAccounts, startControl } from '../src/control';
 import { UsageError } from '../src/domain/errors';
-import { migrate, openInventory } from '../src/inventory';
+import { listNodes, migrate, openInventory } from '../src/inventory';
 import { EXCHANGES, findManagement, keptMeshKey, keptSigningKey, nodeAccount, openLink } from '../src/link';
 import { createLog, type Log } from '../src/log';
 import { createRegistryClient } from '../src/registry';
@@ -77,6 +77,7 @@ async function run(config: Config, log: ReturnType<typeof createLog>, ending: Ab
     accountOfNode: (node) => nodeAccount(config.amqpUrl, node),
     readRef: (repository, ref) => readRef(repository, ref, { timeoutMs: READ_REF_WITHIN_MS }),
   };
+  const management = (): ReturnType<typeof findManagement> => findManagement(config.amqpUrl, config.amqpManagementUrl ?? undefined);
   const control = await untilUp('the broker', log, ending, () =>
     startControl(deps, {
       ensureTemporal: async () => {
@@ -85,12 +86,12 @@ async function run(config: Config, log: ReturnType<typeof createLog>, ending: Ab
       },
       runningModules: () => runningModules(temporal.client),
       connections: link.connections,
+      ensureAccounts: async () => restoreAccounts(deps, await management(), config.home),
     }),
   );
   const sources = createSourceReader(deps, control.wakeNudges);
   stops.push(() => Promise.all([control.stop(), sources.stop()]));
 
-  const management = (): ReturnType<typeof findManagement> => findManagement(config.amqpUrl, config.amqpManagementUrl ?? undefined);
   const { amqpUrl, registryUrl, publicUrl, temporalUiUrl, home } = config;
   const api = createApi({
     db,
@@ -101,7 +102,7 @@ async function run(config: Config, log: ReturnType<typeof createLog>, ending: Ab
     config: { publicUrl, temporalUiUrl, temporalNamespace: namespace, home, times },
     access: brokerAccess({ link, management, amqpUrl, registryUrl, meshPublicKey: signingKey.publicKey }),
     onEvent: (modules) => sources.expect(modules),
-    probes: serverProbes({ temporal, link, management, registryUrl }),
+    probes: serverProbes({ temporal, link, management, registryUrl, nodes: () => listNodes(db) }),
   });
   stops.push(() => api.close());
   await api.listen(config.listen);

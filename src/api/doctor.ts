@@ -116,7 +116,10 @@ function storeProbes({ db, config }: ApiDeps): Probe[] {
         const away = nodes.filter((node) => node.presence !== 'up').map((node) => node.node);
         const refused = nodes.filter((node) => node.keyRefused !== null).map((node) => node.node);
         if (refused.length > 0)
-          return ill(`${refused.join(', ')} came with another key than first seen, and was refused`, `tally node show ${refused[0] ?? ''}`);
+          return ill(
+            `${refused.join(', ')} came with another key than first seen, and was refused`,
+            `tally node trust ${refused[0] ?? ''} where its host was installed anew, else tally node renew ${refused[0] ?? ''}`,
+          );
         if (away.length > 0)
           return ill(
             `${nodes.length - away.length} of ${nodes.length} are up; not ${away.slice(0, 5).join(', ')}${away.length > 5 ? ` and ${away.length - 5} more` : ''}`,

@@ -1,7 +1,7 @@
 /** What `doctor` asks of the servers beside the store. */
 import { readFile } from 'node:fs/promises';
 import { z } from 'zod';
-import type { Link, Management } from '../link';
+import { accountsOf, type Link, type Management } from '../link';
 import type { TemporalLink } from '../temporal/client';
 import { ill, type Probe, well } from './doctor';
 
@@ -17,6 +17,7 @@ export interface ProbeDeps {
   /** null where the broker has no management API that is known. */
   readonly management: () => Promise<Management>;
   readonly registryUrl: string;
+  readonly nodes: () => Promise<ReadonlyArray<{ readonly name: string; readonly brokerUser: string }>>;
 }
 
 export function serverProbes(deps: ProbeDeps): Probe[] {
@@ -38,6 +39,7 @@ export function serverProbes(deps: ProbeDeps): Probe[] {
       },
     },
     { what: 'consumer timeout', run: async () => consumerTimeout(await deps.management()) },
+    { what: 'accounts', run: async () => nodeAccounts(await deps.management(), await deps.nodes()) },
     { what: 'queues', run: async () => queueDepths(await deps.management()) },
     {
       what: 'registry',
@@ -66,6 +68,20 @@ const queue = z.looseObject({
   arguments: z.record(z.string(), z.unknown()).optional(),
   effective_policy_definition: z.record(z.string(), z.unknown()).nullish(),
 });
+
+async function nodeAccounts(
+  management: Management,
+  nodes: ReadonlyArray<{ readonly name: string; readonly brokerUser: string }>,
+): Promise<ReturnType<typeof well>> {
+  const known = await accountsOf(management);
+  const lost = nodes.filter(({ brokerUser }) => !known.has(brokerUser)).map(({ name }) => name);
+  const [first] = lost;
+  if (first === undefined) return well(`the broker knows the accounts of all ${nodes.length} nodes`);
+  return ill(
+    `the broker has no account for ${lost.slice(0, 5).join(', ')}${lost.length > 5 ? ` and ${lost.length - 5} more` : ''}: they cannot connect`,
+    `tally node renew ${first}, then start its host with the new credentials`,
+  );
+}
 
 async function readQueues(management: Management): Promise<Array<z.infer<typeof queue>>> {
   return z.array(queue).parse(await call(management, `/api/queues/${encodeURIComponent(management.vhost)}`));

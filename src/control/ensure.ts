@@ -13,6 +13,8 @@ const AT_A_TIME = 16;
 const MOST_STARTED_A_PASS = 1_000;
 
 export interface EnsureOptions {
+  /** The nodes' accounts, on a broker that may have lost them. */
+  readonly ensureAccounts?: () => Promise<unknown>;
   /** Search attributes and schedules. */
   readonly ensureTemporal: () => Promise<void>;
   /** Names of the modules whose workflow runs. */
@@ -23,6 +25,7 @@ export interface EnsureOptions {
 
 export function startEnsurePass(deps: ControlDeps, options: EnsureOptions): Loop {
   let declaredAt = -1;
+  let accountsAt = -1;
   return startLoop({
     name: 'ensure pass',
     log: deps.log,
@@ -35,6 +38,7 @@ export function startEnsurePass(deps: ControlDeps, options: EnsureOptions): Loop
       }
       await options.ensureTemporal();
       const started = await startMissing(deps, options);
+      if (connection !== accountsAt && (await accountsEnsured(deps, options))) accountsAt = connection;
       await alarm(deps);
       return started;
     },
@@ -48,6 +52,17 @@ async function declareNodes({ db, link }: ControlDeps): Promise<void> {
     await declareNode(link, name).catch((error: unknown) => failures.push(error));
   });
   if (failures.length > 0) throw failures[0];
+}
+
+/** A management API that does not answer is asked again in a minute and keeps nothing else from being ensured. */
+async function accountsEnsured({ log }: ControlDeps, { ensureAccounts }: EnsureOptions): Promise<boolean> {
+  try {
+    await ensureAccounts?.();
+    return true;
+  } catch (error) {
+    log.warn({ err: error }, 'whether the broker knows the accounts of all nodes could not be seen; asked again in a minute');
+    return false;
+  }
 }
 
 /** A nudge starts the workflow of a module that has none. */

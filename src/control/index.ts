@@ -12,6 +12,7 @@ import { startNudgePass } from './nudges';
 import { startRequestPass } from './requests';
 import { startSender } from './sender';
 
+export { restoreAccounts } from './accounts';
 export type { ControlDeps, Running } from './deps';
 export { createPasses } from './passes';
 export { createSourceReader, type SourceReader } from './sources';

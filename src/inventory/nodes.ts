@@ -46,6 +46,26 @@ export async function listNodes(db: Db): Promise<
   return db.query('select name, site, facts, broker_user as "brokerUser", public_key as "publicKey" from node order by name');
 }
 
+/** The key that was refused is the node's from now on: its host was installed anew. UsageError when none was refused. */
+export async function trustKey(db: Db, name: string, { who, why }: Intent): Promise<void> {
+  await db.transaction(async (tx) => {
+    const trusted = await tx.query(
+      'update node set public_key = key_refused, key_refused = null where name = $1 and key_refused is not null returning name',
+      [name],
+    );
+    if (trusted.length === 0) throw new UsageError(`${name} came with no other key than the one that is trusted: tally node show ${name}`);
+    await tx.query(`insert into intent (id, verb, node, who, why) values ($1, 'node trust', $2, $3, $4)`, [ulid(), name, who, why]);
+  });
+}
+
+/** Whoever came with another key had the credentials before, and is shut out with them. */
+export async function recordRenewal(db: Db, name: string, brokerUser: string, { who, why }: Intent): Promise<void> {
+  await db.transaction(async (tx) => {
+    await tx.query('update node set broker_user = $2, key_refused = null where name = $1', [name, brokerUser]);
+    await tx.query(`insert into intent (id, verb, node, who, why) values ($1, 'node renew', $2, $3, $4)`, [ulid(), name, who, why]);
+  });
+}
+
 /** Merged into the facts that are there; an empty value takes the fact away. */
 export async function setFacts(db: Db, node: string, facts: Readonly<Record<string, string>>): Promise<void> {
   const set = await db.query(

@@ -78,6 +78,19 @@ export async function removeAccount(management: Management, user: string): Promi
   await call(management, 'DELETE', `/api/users/${encodeURIComponent(user)}`, undefined, [404]);
 }
 
+/** The names of all accounts that the broker knows. */
+export async function accountsOf({ url, authorization }: Management): Promise<ReadonlySet<string>> {
+  const response = await fetch(`${url}/api/users?columns=name`, { headers: { authorization }, signal: AbortSignal.timeout(TIMEOUT_MS) }).catch(
+    (error: unknown) => {
+      throw new EnvironmentError(`the broker's management API at ${url} does not list its users: ${reasonOf(error)}`, { cause: error });
+    },
+  );
+  const users: unknown = await response.json().catch(() => null);
+  if (!response.ok || !Array.isArray(users))
+    throw new EnvironmentError(`the broker's management API at ${url} answered GET /api/users with ${response.status}`);
+  return new Set(users.flatMap((user: { name?: unknown }) => (typeof user.name === 'string' ? [user.name] : [])));
+}
+
 interface Permissions {
   readonly configure: string;
   readonly write: string;

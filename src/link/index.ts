@@ -3,7 +3,7 @@
  * connection, signing and sealing. Nothing is reported as sent that the broker did not confirm, and nothing is
  * acknowledged on a channel other than its own.
  */
-export { ensureBuilderAccount, ensureNodeAccount, findManagement, type Management, nodeAccount, removeAccount } from './accounts';
+export { accountsOf, ensureBuilderAccount, ensureNodeAccount, findManagement, type Management, nodeAccount, removeAccount } from './accounts';
 export { canonicalDigest } from './canonical';
 export { UnroutableError, VerificationError } from './errors';
 export { openLink } from './link';

@@ -25,17 +25,27 @@ const management = (): ReturnType<typeof findManagement> => findManagement(broke
 describe('the doctor', () => {
   test('finds the servers well, and knows the consumer time-out', async () => {
     const temporal = connectTemporal({ ...(await temporalNamespace()), taskQueue: taskQueue(), boardUrl: 'http://tally.test' });
-    const probes = serverProbes({ temporal, link, management, registryUrl: registryUrl() });
+    const probes = serverProbes({ temporal, link, management, registryUrl: registryUrl(), nodes: async () => [] });
     const found = new Map<string, unknown>();
     for (const probe of probes) found.set(probe.what, await probe.run());
     await temporal.close();
-    for (const what of ['temporal', 'broker', 'queues', 'registry']) expect(found.get(what)).toMatchObject({ isWell: true });
+    for (const what of ['temporal', 'broker', 'accounts', 'queues', 'registry']) expect(found.get(what)).toMatchObject({ isWell: true });
     expect(found.get('consumer timeout')).toMatchObject({ says: expect.stringMatching(/min|ms/) });
+  });
+
+  test('names the nodes whose accounts the broker lost, and what helps', async () => {
+    const nodes = async () => [{ name: 'alpha', brokerUser: 'node-alpha@lost' }];
+    const probes = serverProbes({ temporal: { client: {} as never }, link, management, registryUrl: registryUrl(), nodes });
+    expect(await probes.find(({ what }) => what === 'accounts')?.run()).toMatchObject({
+      isWell: false,
+      says: 'the broker has no account for alpha: they cannot connect',
+      remedy: expect.stringContaining('tally node renew alpha'),
+    });
   });
 
   test('sees requests that no builder reads', async () => {
     await link.publish('tally.requests', 'build.linux-amd64', { v: 1 });
-    const [probe] = serverProbes({ temporal: { client: {} as never }, link, management, registryUrl: registryUrl() }).filter(
+    const [probe] = serverProbes({ temporal: { client: {} as never }, link, management, registryUrl: registryUrl(), nodes: async () => [] }).filter(
       ({ what }) => what === 'queues',
     );
     // The broker counts its queues every few seconds.

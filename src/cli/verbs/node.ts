@@ -8,7 +8,7 @@ import { answer, api, described, done, IN_STEP, type Json, path, whyOption } fro
 type Facts = Readonly<Record<string, string>>;
 
 export function node(program: Command): void {
-  const group = program.command('node').description('the machines: add, list, show, set, remove');
+  const group = program.command('node').description('the machines: add, list, show, set, trust, renew, remove');
 
   described(group.command('add <name>'), 'make a node’s account on the broker, and say where its credentials lie', [
     'tally node add alpha',
@@ -47,6 +47,22 @@ export function node(program: Command): void {
     const body = { facts: facts.reduce<Facts>((before, fact) => collect(fact, before), {}) };
     await done(options, api().post<DoneAnswer>(path('nodes', name, 'facts'), body));
   });
+
+  for (const [verb, what, example] of [
+    ['trust', 'take the other key that a node came with: its host was installed anew', 'tally node trust gamma --why "new disk"'],
+    [
+      'renew',
+      'give a node a new account, where the broker lost it or somebody else has it',
+      'tally node renew gamma --why "the broker was set up anew"',
+    ],
+  ] as const) {
+    described(group.command(`${verb} <node>`), what, [example])
+      .requiredOption(...whyOption)
+      .action(
+        async (name: string, { why, ...options }: Json & { why: string }) =>
+          await done(options, api().post<DoneAnswer>(path('nodes', name, verb), { why })),
+      );
+  }
 
   described(group.command('remove <node>'), 'forget a node and its account; what runs there goes on running', [
     'tally node remove gamma --why "it was sold"',
