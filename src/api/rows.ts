@@ -86,7 +86,12 @@ export function nodeRow(status: NodeStatus): NodeRow {
 
 function troubleOf(status: NodeStatus): NodeRow['trouble'] {
   const show = `tally node show ${status.node}`;
-  if (status.keyRefused !== null) return { reason: 'another key than the one first seen was refused', since: null, remedy: show };
+  if (status.keyRefused !== null)
+    return {
+      reason: 'refused: it came with another key than the one first seen; trust that where its host was installed anew, else renew its account',
+      since: null,
+      remedy: `tally node trust ${status.node}`,
+    };
   if (status.refused !== null) return { reason: `refused its declaration: ${status.refused.reason}`, since: status.refused.since, remedy: show };
   if (status.notWorkedOut !== null)
     return { reason: `not worked out: ${status.notWorkedOut.reason}`, since: status.notWorkedOut.since, remedy: 'tally plan' };
