@@ -126,9 +126,9 @@ test('reports that could not leave wait over a restart, and leave in their order
 
 test('the newest declaration does not wait for one that is being applied', async () => {
   mesh.startHost();
-  const slow = service('slow', ['sleep', '1000'], { ready: { tcp: '127.0.0.1:1', within: 60_000 } });
+  const slow = service('slow', ['sleep', '161803'], { ready: { tcp: '127.0.0.1:1', within: 60_000 } });
   await mesh.send(declarationOf([slow], 1));
-  await eventually(() => processesWith('sleep', '1000').length > 0, waiting);
+  await eventually(() => processesWith('sleep', '161803').length > 0, waiting);
   await mesh.send(declarationOf([file('/etc/x', 'x')], 2));
   const report = await eventually(() => mesh.reports[0] ?? null, waiting);
   expect(report).toMatchObject({ declaration: { sequence: 2 }, removed: ['service/slow'] });
