@@ -61,11 +61,16 @@ export function eventRoutes(app: FastifyInstance, deps: ApiDeps): void {
   }, KEEP_ALIVE_MS);
   keepAlive.unref();
 
-  app.get('/events', async (request, reply) => {
+  app.get('/events', async (_request, reply) => {
     if (clients.size >= CLIENTS_MAX) throw new Problem(503, `${CLIENTS_MAX} boards are open at this control process already: close one`);
     const first = latest ?? (await readStatus(deps));
-    reply.hijack();
     const client = reply.raw;
+    reply.hijack();
+    // Whoever left while the status was read, or came while there was one place, is let go.
+    if (client.destroyed || clients.size >= CLIENTS_MAX) {
+      client.destroy();
+      return;
+    }
     client.writeHead(200, {
       'content-type': 'text/event-stream; charset=utf-8',
       'cache-control': 'no-store',
@@ -77,7 +82,6 @@ export function eventRoutes(app: FastifyInstance, deps: ApiDeps): void {
     send(client, message('status', latest));
     clients.add(client);
     client.on('error', () => client.destroy());
-    request.raw.on('close', () => clients.delete(client));
     client.on('close', () => clients.delete(client));
     if (!isWatching) void watch();
   });

@@ -36,8 +36,8 @@ function urgencyOf(status: ModuleStatus): Urgency {
 function headlineOf(status: ModuleStatus, urgency: Urgency): string {
   if (status.situation === null) return 'not compared yet';
   if (urgency === 'in step') return status.line;
-  if (status.situation === 'held') return `held: ${status.reason.replace(/^held /, '')}`;
-  if (urgency === 'moving') return status.line;
+  if (status.situation === 'held') return status.reason;
+  if (urgency === 'moving') return shortened(status.line);
   const parts = status.line.split(' · ').filter((part) => !/^on no node$|^declared on |^applied on /.test(part));
   switch (status.situation) {
     case 'failed':
@@ -48,6 +48,14 @@ function headlineOf(status: ModuleStatus, urgency: Urgency): string {
     default:
       return `${status.situation}: ${status.reason}${status.since === null ? '' : ` · since ${minuteOf(status.since)}`}`;
   }
+}
+
+/** For one row of a table: what agrees is said once. */
+function shortened(line: string): string {
+  return line
+    .replace(/^source (\w+) · built from \1 · (fit[^·]*?)(?= · |$)/, '$1 $2')
+    .replace(/declared on (\d+) · applied on \1(?![\d,])/, 'applied on $1')
+    .replace(/declared on (\d+) · applied on (\d+)/, 'applied on $2 of $1');
 }
 
 function remedyOf(status: ModuleStatus, stuckOn: string | null): string {

@@ -21,6 +21,8 @@ const REQUEST_TIMEOUT_MS = 20_000;
 const HANDLER_TIMEOUT_MS = 30_000;
 /** A board's stream says something four times in this. */
 const IDLE_TIMEOUT_MS = 60_000;
+/** What is being answered when the process ends may take this long. */
+const CLOSE_WITHIN_MS = 3_000;
 const CONNECTIONS_MAX = 1_000;
 
 /** Not listening yet: the caller says where. Closing it ends the boards' streams and waits for what is being answered. */
@@ -38,6 +40,8 @@ export function createApi(deps: ApiDeps): FastifyInstance {
     exposeHeadRoutes: false,
   });
   app.server.maxConnections = CONNECTIONS_MAX;
+  // Connections on which nothing was ever asked, as browsers open them ahead, are not idle by Node's count.
+  app.addHook('preClose', async () => void setTimeout(() => app.server.closeAllConnections(), CLOSE_WITHIN_MS).unref());
   app.decorateRequest('who', '');
   answerProblems(app);
 

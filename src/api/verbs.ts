@@ -10,6 +10,7 @@ import {
   listNodes,
   type ModuleRef,
   moduleStatuses,
+  nodeStatuses,
   previousFitBuild,
   pushNodes,
   recordIntent,
@@ -87,10 +88,12 @@ export function verbRoutes(app: FastifyInstance, deps: ApiDeps): void {
   app.post('/push', async (request): Promise<BehindAnswer> => {
     const { node, again, why } = parse(pushBody, request.body);
     if (node !== undefined) await knownNode(deps, node);
+    if (node !== undefined && !again && !(await isBehind(deps, node))) {
+      return { says: `${node} is not behind: --again sends it what it already has`, modules: [], nodes: [] };
+    }
     const reason = why === '' ? `push${again ? ' --again' : ''}` : why;
     const nodes = await pushNodes(db, { nodes: node === undefined ? null : [node], again, who: request.who, why: reason });
-    const nothing = node === undefined ? 'no node is behind' : `${node} is not behind: --again sends it what it already has`;
-    return { says: nodes.length === 0 ? nothing : `${counted(nodes.length, 'node')} told now: ${nodes.join(', ')}`, modules: [], nodes };
+    return { says: nodes.length === 0 ? 'no node is behind' : `${counted(nodes.length, 'node')} told now: ${nodes.join(', ')}`, modules: [], nodes };
   });
 
   for (const verb of ['hold', 'release'] as const) {
@@ -142,6 +145,11 @@ export async function moduleNamed(deps: ApiDeps, name: string): Promise<ModuleRe
 
 async function knownNode(deps: ApiDeps, name: string): Promise<void> {
   if (!(await listNodes(deps.db)).some((node) => node.name === name)) throw await unknownNode(deps, name);
+}
+
+async function isBehind({ db, config }: ApiDeps, name: string): Promise<boolean> {
+  const [status] = await nodeStatuses(db, new Date(), config.times, [name]);
+  return status !== undefined && status.sending !== 'up to date' && status.sending !== 'nothing to tell';
 }
 
 /** @returns false when Temporal does not answer: the pass a second and the sweep nudge these later. */

@@ -12,7 +12,7 @@ export function moduleLines(answer: ModuleAnswer, width: number): string[] {
   if (answer.temporalUrl !== null) facts.push(['run', answer.temporalUrl]);
   return [
     ...wrapped(`${row.module}  ${row.line}`, width),
-    ...wrapped(`${row.situation ?? 'not compared yet'}: ${row.reason}`, width),
+    ...wrapped(row.reason.startsWith(row.situation ?? ' ') ? row.reason : `${row.situation ?? 'not compared yet'}: ${row.reason}`, width),
     ...(row.remedy === null ? [] : [colours.cyan(`→ ${row.remedy}`)]),
     '',
     ...table(facts, width),
@@ -53,12 +53,10 @@ export function nodeLines(answer: NodeAnswer, width: number): string[] {
     held('sent', answer.sent),
     held('received', answer.received),
     held('applied', answer.applied),
-    [
-      'host',
-      answer.hostVersion === null
-        ? 'not seen yet'
-        : `${answer.hostVersion}, reads ${answer.shapes.join(', ')}; ${answer.epochs} ${answer.epochs === 1 ? 'installation' : 'installations'}`,
-    ],
+    ['host', answer.hostVersion === null ? 'not seen yet' : `${answer.hostVersion}, reads ${answer.shapes.join(', ')}`],
+    ...(answer.epochs > 1
+      ? [['installed', `${answer.epochs} times, the last ${answer.epochSince === null ? 'not known when' : clock(answer.epochSince)}`]]
+      : []),
     ['key', answer.publicKey === null ? 'taken from its first beat' : `${answer.publicKey.replace(/-----[^-]+-----|\s/g, '')}`],
     ...Object.entries(answer.facts).map(([key, value]) => [`fact ${key}`, value]),
   ];

@@ -34,12 +34,13 @@ export function statusTable(status: StatusAnswer, width: number): string[] {
   ];
 }
 
-function heading({ summary }: StatusAnswer): string {
+function heading({ summary, nodes }: StatusAnswer): string {
+  const unseen = nodes.filter((node) => node.presence === 'never seen').length;
   const since = summary.awaySince === null ? '' : ` since ${clock(summary.awaySince)}`;
   const parts = [
     `mesh ${summary.mesh}`,
     `${counted(summary.modules, 'module')}, ${summary.inStep} in step`,
-    `${counted(summary.nodes, 'node')}${summary.away > 0 ? `, ${summary.away} away${since}` : ''}`,
+    `${counted(summary.nodes, 'node')}${summary.away > 0 ? `, ${summary.away} away${since}` : ''}${unseen > 0 ? `, ${unseen} never seen` : ''}`,
   ];
   if (summary.notWorkedOut > 0) parts.push(`${summary.notWorkedOut} not worked out`);
   return parts.join(' · ');
@@ -65,12 +66,11 @@ function moduleLine(row: ModuleRow, now: string): Line {
   return { name: row.module, says: live(row, now), remedy: row.remedy };
 }
 
-/** What runs on a builder is said by how long it has been running, and what is applied everywhere in one word. */
+/** What runs on a builder is said by how long it has been running. */
 function live(row: ModuleRow, now: string): string {
   const { since, headline } = row;
   if (since === null || row.urgency !== 'moving') return headline;
-  const short = headline.replace(/declared on (\d+) · applied on \1\b(?!,)/, 'applied on $1');
-  return short.replace(/((?:building|inspecting) on \S+) since \S+Z/, (_, what: string) => `${what} for ${lasted(since, now)}`);
+  return headline.replace(/((?:building|inspecting) on \S+) since \S+Z/, (_, what: string) => `${what} for ${lasted(since, now)}`);
 }
 
 function section(title: string, lines: readonly Line[], nameWidth: number, width: number): string[] {

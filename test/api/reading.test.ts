@@ -16,11 +16,15 @@ import { aDay, answeredBuild, COMMITS, inStep, situate } from '../support/meshes
 
 let api: TestApi;
 
-beforeEach(async () => {
+beforeAll(async () => {
   api = await startApi();
 });
 
-afterEach(async () => {
+beforeEach(async () => {
+  await api.reset();
+});
+
+afterAll(async () => {
   await api.close();
 });
 
@@ -79,6 +83,22 @@ describe('status', () => {
     expect(read.workflows).toBe('http://temporal.test/namespaces/default/workflows/');
   });
 
+  test('says once what agrees, where a row is to fit a table', async () => {
+    const rows = [
+      [
+        'a',
+        'source 77ab310 · built from 77ab310 · fit · declared on 2 · applied on 1, 1 outstanding (gamma)',
+        '77ab310 fit · applied on 1 of 2, 1 outstanding (gamma)',
+      ],
+      ['b', 'source 77ab310 · built from 77ab310 · fit, 2nd try · declared on 0 of 2', '77ab310 fit, 2nd try · declared on 0 of 2'],
+      ['c', 'source 4f2c1a9 · inspecting on builder-1 · declared on 3 · applied on 3', 'source 4f2c1a9 · inspecting on builder-1 · applied on 3'],
+      ['d', 'source 4f2c1a9 · not built yet · declared on 1 · applied on 10', 'source 4f2c1a9 · not built yet · applied on 10 of 1'],
+    ] as const;
+    for (const [module, line] of rows) await situate(api.db, { module, head: COMMITS.fit, situation: 'applying', line, reason: 'r' });
+    const read = statusAnswer.parse((await api.call('GET', '/api/v1/status')).body);
+    for (const [module, line, headline] of rows) expect(read.modules.find((row) => row.module === module)).toMatchObject({ line, headline });
+  });
+
   test('counts what is held as a decision and no fault', async () => {
     await inStep(api.db, 'core');
     await situate(api.db, {
@@ -91,7 +111,7 @@ describe('status', () => {
     });
     const read = statusAnswer.parse((await api.call('GET', '/api/v1/status')).body);
     expect(read.inStep).toBe(true);
-    expect(read.modules.find((row) => row.module === 'kiosk')).toMatchObject({ urgency: 'held', headline: 'held: by ada: fair week' });
+    expect(read.modules.find((row) => row.module === 'kiosk')).toMatchObject({ urgency: 'held', headline: 'held by ada: fair week' });
   });
 
   test('raises an alarm when a comparison is owed for longer than two sweeps', async () => {

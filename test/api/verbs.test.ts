@@ -5,11 +5,15 @@ import { answeredBuild, COMMITS, inStep, situate } from '../support/meshes';
 
 let api: TestApi;
 
-beforeEach(async () => {
+beforeAll(async () => {
   api = await startApi();
 });
 
-afterEach(async () => {
+beforeEach(async () => {
+  await api.reset();
+});
+
+afterAll(async () => {
   await api.close();
 });
 
@@ -225,6 +229,11 @@ describe('nodes', () => {
     expect(behindAnswer.parse((await api.call('POST', '/api/v1/push', { behind: true })).body).nodes).toEqual(['alpha']);
     expect(behindAnswer.parse((await api.call('POST', '/api/v1/push', { node: 'alpha', again: true })).body).says).toContain('alpha');
     expect((await api.call('POST', '/api/v1/push', { node: 'alfa' })).status).toBe(404);
+    await api.db.query(`update node set sent_sequence = 1, derived_version = version, derived_digest = 'd', sent_digest = 'd'`);
+    expect(behindAnswer.parse((await api.call('POST', '/api/v1/push', { node: 'alpha' })).body)).toMatchObject({
+      nodes: [],
+      says: 'alpha is not behind: --again sends it what it already has',
+    });
   });
 });
 

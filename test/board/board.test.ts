@@ -17,10 +17,11 @@ let complaints: string[];
 
 beforeAll(async () => {
   browser = await openBrowser();
+  api = await startApi();
 }, 360_000);
 
 beforeEach(async () => {
-  api = await startApi();
+  await api.reset();
   context = await browser.newContext({ viewport: { width: 1_200, height: 900 } });
   page = await context.newPage();
   page.setDefaultTimeout(10_000);
@@ -37,11 +38,11 @@ beforeEach(async () => {
 
 afterEach(async () => {
   await context.close();
-  await api.close();
 });
 
 afterAll(async () => {
   await browser.close();
+  await api.close();
 });
 
 async function logIn(): Promise<void> {

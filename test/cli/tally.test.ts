@@ -16,17 +16,15 @@ let elsewhere: string;
 
 beforeAll(async () => {
   elsewhere = mkdtempSync(join(tmpdir(), 'tally-cli-'));
-});
-
-beforeEach(async () => {
   api = await startApi();
 });
 
-afterEach(async () => {
-  await api.close();
+beforeEach(async () => {
+  await api.reset();
 });
 
-afterAll(() => {
+afterAll(async () => {
+  await api.close();
   rmSync(elsewhere, { recursive: true, force: true });
 });
 

@@ -24,6 +24,8 @@ export interface TestApi {
   readonly logs: Map<string, string>;
   readonly accounts: string[];
   call(method: string, path: string, body?: unknown, headers?: Record<string, string>): Promise<Called>;
+  /** As new, apart from the token: a database for each test would take longer than the tests. */
+  reset(): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -121,6 +123,13 @@ export async function startApi(changes: Partial<ApiDeps> = {}): Promise<TestApi>
     logs,
     accounts,
     call,
+    async reset() {
+      await db.query('truncate module, node, builder, intent, dead_letter cascade');
+      for (const list of [events, accounts, temporal.nudged, temporal.updates]) list.length = 0;
+      logs.clear();
+      temporal.isAway = false;
+      temporal.refusal = null;
+    },
     async close() {
       await app.close();
       await db.close();
