@@ -46,6 +46,14 @@ test('every key of the manifest stands in its reference', () => {
   expect([...keys].filter((key) => !new RegExp(`\\b${key}\\b`).test(reference))).toEqual([]);
 });
 
+test('every situation of a module is explained', () => {
+  const page = read('docs/operating.md');
+  const [, union = ''] = /export type Situation =([^;]*);/.exec(read('src/domain/facts.ts')) ?? [];
+  const situations = [...union.matchAll(/'([^']+)'/g)].map(([, situation = '']) => situation);
+  expect(situations.length).toBeGreaterThan(10);
+  expect(situations.filter((situation) => !page.includes(`\n| ${situation} | `))).toEqual([]);
+});
+
 test('every time that can be set stands with its default', () => {
   const page = read('docs/operating.md');
   const missing = Object.entries(defaultTimes).filter(([name, ms]) => {
