@@ -94,7 +94,8 @@ export async function moduleWorkflow(input: ModuleInput): Promise<void> {
 
   let shown: Look | null = null;
   // A run that follows a delivery knows what it would find: it waits for something to change.
-  let isResting = input.resumed !== null;
+  // What came before it began is such a change: its handler has run by now.
+  let isResting = input.resumed !== null && wakes === 0;
   if (latest !== null) shown = show(input, latest, null);
   for (;;) {
     const seen = wakes;

@@ -45,7 +45,7 @@ let unique = 0;
 /** Runs one module's workflow on a worker of its own, and leaves nothing behind. */
 export async function withModule(
   run: (module: Run) => Promise<void>,
-  options: { cached?: number; record?: string; changes?: (module: string) => World } = {},
+  options: { cached?: number; record?: string; changes?: (module: string) => World; resumed?: Look } = {},
 ): Promise<void> {
   unique += 1;
   const module = `module-${unique}`;
@@ -64,7 +64,7 @@ export async function withModule(
   const start = {
     workflowId,
     taskQueue,
-    args: [{ module, links: { repository: 'file:///m.git', board: 'http://board' }, resumed: null } satisfies ModuleInput],
+    args: [{ module, links: { repository: 'file:///m.git', board: 'http://board' }, resumed: options.resumed ?? null } satisfies ModuleInput],
   };
   const handle = env.client.workflow.getHandle(workflowId);
   await worker.runUntil(async () => {

@@ -65,6 +65,14 @@ describe('a module', () => {
     60_000,
   );
 
+  test('a run that follows a delivery looks again when the nudge is there before it', () =>
+    withModule(async ({ until }) => await until((w) => w.looks > 0), {
+      resumed: {
+        ...{ next: 'nothing', about: null, requestId: null, buildId: null, cancel: [], line: 'as it was', reason: 'all agree', situation: 'in step' },
+        ...{ verdict: 'fit', since: null, until: null, outstanding: 0, placements: 2, isStuck: false, atRest: true },
+      },
+    }));
+
   test('a duplicate answer finds no activity and changes nothing', () =>
     withModule(async ({ world, nudge, answer, until }) => {
       world.move(B);
