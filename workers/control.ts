@@ -14,10 +14,10 @@ import { EXCHANGES, findManagement, keptMeshKey, keptSigningKey, nodeAccount, op
 import { createLog, type Log } from '../src/log';
 import { createRegistryClient } from '../src/registry';
 import { readRef } from '../src/source';
+import { bundleWorkflows } from '../src/temporal/bundle';
 import { connectTemporal } from '../src/temporal/client';
 import { ensureSchedules, ensureSearchAttributes } from '../src/temporal/ensure';
 import { runningModules } from '../src/temporal/running';
-import { bundleWorkflows } from '../src/temporal/bundle';
 import { createControlWorker } from '../src/temporal/worker';
 
 const STOP_WITHIN_MS = 25_000;

@@ -23,7 +23,14 @@ export async function bundleWorkflows(): Promise<{ readonly code: string }> {
 }
 
 async function main(): Promise<void> {
-  const quiet = { log: () => undefined, trace: () => undefined, debug: () => undefined, info: () => undefined, warn: () => undefined, error: () => undefined };
+  const quiet = {
+    log: () => undefined,
+    trace: () => undefined,
+    debug: () => undefined,
+    info: () => undefined,
+    warn: () => undefined,
+    error: () => undefined,
+  };
   const { code } = await bundleWorkflowCode({ workflowsPath: require.resolve('../../workflows/index'), logger: quiet });
   // It is long: the channel is closed once all of it is through.
   process.send?.({ code }, () => process.disconnect());
