@@ -3,7 +3,7 @@
  * the slow lane and delays no other.
  */
 import { setTimeout as pause } from 'node:timers/promises';
-import { type DueSource, dueRepositories, expectChange, type Reading, recordReadings } from '../inventory/sources';
+import { type DueSource, dueRepositories, expectChange, type ModuleReading, recordReadings } from '../inventory/sources';
 import { gitHostOf } from '../source';
 import type { ControlDeps, Running } from './deps';
 import { createLimit, type Limit } from './limit';
@@ -39,7 +39,7 @@ export function createSourceReader(deps: ControlDeps, onRead: () => void = () =>
   const slow: Lane = { all: createLimit(AT_A_TIME_SLOW), hosts: new Map(), holdsMs: Number.POSITIVE_INFINITY };
   const slowRepositories = new Set<string>();
   const going = new Set<Promise<void>>();
-  const recording = storingBatches<{ module: string; reading: Reading }>(500, 50, async (readings) => {
+  const recording = storingBatches<ModuleReading>(500, 50, async (readings) => {
     await recordReadings(db, readings, now(), times);
     onRead();
   });
@@ -73,14 +73,16 @@ export function createSourceReader(deps: ControlDeps, onRead: () => void = () =>
 
   async function readOne({ repository, ref }: Asked, modules: readonly string[]): Promise<void> {
     const lane = slowRepositories.has(repository) ? slow : fast;
+    let at = now();
     const reading = await inLane(lane, gitHostOf(repository), async () => {
       if (ended.signal.aborted) return null;
       const since = Date.now();
+      at = now();
       const said = await deps.readRef(repository, ref);
       remember(repository, said.kind === 'unreadable' || Date.now() - since > SLOW_MS);
       return said;
     });
-    if (reading !== null) await Promise.all(modules.map((module) => recording.add({ module, reading })));
+    if (reading !== null) await Promise.all(modules.map((module) => recording.add({ module, reading, asked: { repository, ref, at } })));
   }
 
   function remember(repository: string, isSlow: boolean): void {

@@ -16,6 +16,8 @@ export type Reading =
 export interface ModuleReading {
   readonly module: string;
   readonly reading: Reading;
+  /** Of what git was asked, and when: an answer that took long does not replace one to a later question, nor one about another repository. */
+  readonly asked?: { readonly repository: string; readonly ref: string; readonly at: Date };
 }
 
 /** After an event, while git still gives the old commit. */
@@ -40,9 +42,10 @@ export async function recordReadings(db: Db, readings: readonly ModuleReading[],
   await db.transaction(async (tx) => {
     const read = await tx.query<{ name: string; isMoved: boolean }>(
       `with said as (
-         select m.name, r.commit, r.kind, r.reason, r.commit is distinct from m.head_commit and r.commit is not null as is_moved
-         from jsonb_to_recordset($1::jsonb) r (module text, commit text, kind text, reason text)
-         join module m on m.name = r.module
+         select m.name, r.commit, r.kind, r.reason, coalesce(r."askedAt", $2) as asked_at, r.commit is distinct from m.head_commit and r.commit is not null as is_moved
+         from jsonb_to_recordset($1::jsonb) r (module text, commit text, kind text, reason text, repository text, ref text, "askedAt" timestamptz)
+         join module m on m.name = r.module and coalesce(r.repository, m.repository) = m.repository and coalesce(r.ref, m.ref) = m.ref
+           and coalesce(r."askedAt" >= m.read_at, true)
          order by m.name for no key update of m
        )
        update module m set
@@ -51,13 +54,13 @@ export async function recordReadings(db: Db, readings: readonly ModuleReading[],
          trouble_kind = s.kind,
          trouble_reason = s.reason,
          trouble_since = case when s.kind is null then null when s.kind = m.trouble_kind then m.trouble_since else $2 end,
-         read_at = $2,
+         read_at = s.asked_at,
          nudged_until = case when s.is_moved or m.nudged_until <= $2 then null else m.nudged_until end,
          -- Spread a little, so that ten thousand are not due in one moment for ever.
          next_read_at = $2::timestamptz + interval '1 millisecond' * case when not s.is_moved and m.nudged_until > $2 then $4 else $3 * (0.9 + 0.2 * random()) end
        from said s where m.name = s.name
        returning m.name, s.is_moved as "isMoved"`,
-      [toJson(readings.map(toRow)), now, times.readRefs, EXPECTING_MS],
+      [toJson(newestOf(readings).map(toRow)), now, times.readRefs, EXPECTING_MS],
     );
     const moved = read.filter((row) => row.isMoved).map((row) => row.name);
     if (moved.length > 0) await tx.query('select settle_effective($1)', [moved]);
@@ -76,6 +79,19 @@ export async function expectChange(db: Db, modules: readonly string[], now: Date
   );
 }
 
-function toRow({ module, reading }: ModuleReading): object {
-  return reading.kind === 'head' ? { module, commit: reading.commit } : { module, kind: reading.kind, reason: reading.reason };
+/** Of two about the same module the one that was asked for last, else the last. */
+function newestOf(readings: readonly ModuleReading[]): ModuleReading[] {
+  const newest = new Map<string, ModuleReading>();
+  for (const reading of readings) {
+    const other = newest.get(reading.module);
+    if (other?.asked === undefined || reading.asked === undefined || other.asked.at <= reading.asked.at) newest.set(reading.module, reading);
+  }
+  return [...newest.values()];
+}
+
+function toRow({ module, reading, asked }: ModuleReading): object {
+  const question = asked === undefined ? {} : { repository: asked.repository, ref: asked.ref, askedAt: asked.at };
+  return reading.kind === 'head'
+    ? { module, commit: reading.commit, ...question }
+    : { module, kind: reading.kind, reason: reading.reason, ...question };
 }

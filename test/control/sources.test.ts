@@ -101,6 +101,46 @@ describe('reading sources', () => {
     await eventually(async () => (await world.count('module where trouble_kind = $1', ['unreadable'])) === 20);
   });
 
+  it('lets no late answer replace that to a later question, nor count for another repository of the same name', async () => {
+    const repository = 'https://slow.example/m.git';
+    await track('m', repository);
+    let answerOld = (): void => undefined;
+    const old = new Promise<void>((resolve) => {
+      answerOld = resolve;
+    });
+    world.git.set(repository, async () => {
+      await old;
+      return { kind: 'head', commit: commitOf('a') };
+    });
+    const first = reader.readDue();
+    await eventually(() => world.gitAsked.length === 1);
+    world.git.set(repository, head('b'));
+    world.advance(130_000);
+    await reader.readDue();
+    expect(await headOf('m')).toBe(commitOf('b'));
+    answerOld();
+    await first;
+    expect(await headOf('m')).toBe(commitOf('b'));
+
+    const other = 'https://other.example/m.git';
+    let answerOther = (): void => undefined;
+    const late = new Promise<void>((resolve) => {
+      answerOther = resolve;
+    });
+    await track('n', other);
+    world.git.set(other, async () => {
+      await late;
+      return { kind: 'head', commit: commitOf('c') };
+    });
+    const second = reader.readDue();
+    await eventually(() => world.gitAsked.includes(other));
+    await world.db.query(`delete from module where name = 'n'`);
+    await track('n', 'https://new.example/n.git');
+    answerOther();
+    await second;
+    expect(await headOf('n')).toBeNull();
+  });
+
   it('says that a source cannot be read, since when, and keeps its head', async () => {
     world.git.set('https://git.example/a.git', head('a'));
     await track('a', 'https://git.example/a.git');
