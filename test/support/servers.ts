@@ -90,14 +90,26 @@ export function timeSkippingServer(): string {
   return path;
 }
 
-/** For the end of the run alone: drops every database and vhost that was made in it. */
+/** For the end of the run alone: takes what the run made from servers that are somebody's. The run's own go whole. */
 export async function removeMade(): Promise<void> {
+  if (isSomebodys('DATABASE_URL')) await dropDatabases();
+  if (isSomebodys('AMQP_URL')) await deleteVhosts();
+}
+
+function isSomebodys(address: 'DATABASE_URL' | 'AMQP_URL'): boolean {
+  return (process.env[address] ?? '') !== '';
+}
+
+async function dropDatabases(): Promise<void> {
   await inDatabase(async (client) => {
     const { rows } = await client.query<{ datname: string }>('select datname from pg_database where starts_with(datname, $1)', [
       `tally_test_${runName()}_`,
     ]);
     for (const { datname } of rows) await client.query(`drop database ${datname} with (force)`);
   });
+}
+
+async function deleteVhosts(): Promise<void> {
   // Accounts made for a vhost carry its name after an @.
   const mark = `tally-test-${runName()}-`;
   for (const kind of ['vhosts', 'users']) {
