@@ -105,7 +105,8 @@ function decide(facts: Facts, head: Head, nodes: Nodes, times: Times): Decision 
   const pipeline = headWork(facts, head, times);
   if (pipeline !== null) return standing?.needsPerson === true && !pipeline.needsPerson ? { ...standing, next: pipeline.next } : pipeline;
   const rest = declare ?? tracking(facts, nodes);
-  if (standing !== null) return rest === null ? standing : { ...standing, next: rest.next };
+  // Held is a decision about declaring: what is declared is owed all the same.
+  if (standing !== null && (rest === null || standing.situation !== 'held')) return rest === null ? standing : { ...standing, next: rest.next };
   if (rest !== null) return rest;
   const [bare] = nodes.undeclared;
   if (bare !== undefined) {

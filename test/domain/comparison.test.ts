@@ -119,6 +119,17 @@ describe('what is next', () => {
     expect(moved({ headBuild: fit, effective: fit, effectiveDeclare: 'ask', approved: { buildId: 'build-b', by: 'ada' } }).next.kind).toBe('declare');
   });
 
+  test('a held module whose nodes have not applied what is declared waits for them: a rollback is not done when it was asked for', () => {
+    const owed = placement('alpha', { isApplied: false, outstandingSince: NOW, waitingOn: 'send' });
+    const hold = { by: 'ada', why: 'the fair opens', at: NOW, buildId: 'build-a' };
+    expect(compare(inStep({ hold, placements: [owed] }), defaultTimes)).toMatchObject({
+      next: { kind: 'track' },
+      situation: 'applying',
+      inStep: false,
+    });
+    expect(compare(inStep({ hold }), defaultTimes)).toMatchObject({ next: { kind: 'nothing' }, situation: 'held' });
+  });
+
   test('a held module still builds and declares nothing', () => {
     const hold = { by: 'ada', why: 'fair week', at: NOW, buildId: null };
     const fit = build({ id: 'build-b', commit: B, closure: 'closure-b' });
