@@ -72,6 +72,10 @@ export function createBuildLog({ publish, keepBytes = 2 << 20, flushMs = 300 }: 
     const line = cleanLine(raw);
     if (line.trim() !== '') lastLine = line;
     if (firstFailure === '' && tellsOfFailure(line)) firstFailure = line;
+    record(line);
+  }
+
+  function record(line: string): void {
     keep(line);
     waiting.push({ number: count++, line });
     if (waiting.length <= WAITING_LINES) return;
@@ -118,7 +122,7 @@ export function createBuildLog({ publish, keepBytes = 2 << 20, flushMs = 300 }: 
       }
     },
     say(sentence) {
-      take(`# ${sentence}`);
+      record(cleanLine(`# ${sentence}`));
     },
     tellingLine() {
       if (firstFailure !== '') return firstFailure;

@@ -58,6 +58,7 @@ describe('the log of a build', () => {
   ])('finds the line that tells why: %s', async (_tool, output, line) => {
     const { log, kept } = collecting();
     log.beginStep('test');
+    log.say('$ run --or fail with an error');
     log.write(Buffer.from(output));
     expect(log.tellingLine()).toBe(line);
     log.beginStep('next');
