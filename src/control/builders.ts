@@ -11,6 +11,7 @@ import { createLimit } from './limit';
 import { consumeBatches, readBody } from './reading';
 
 const REPLY_TIMEOUT_MS = 5_000;
+const OUR_ID = /^[0-9A-HJKMNP-TV-Z]{26}$/;
 const COMPLETIONS_AT_A_TIME = 32;
 /** More than these are left to the request pass, which completes whatever is answered. */
 const MOST_COMPLETIONS_WAITING = 1_000;
@@ -47,7 +48,11 @@ export async function consumeAnswers(deps: ControlDeps): Promise<Consumer> {
     const recorded = await recordAnswer(db, read.value, now(), times);
     const { module } = recorded;
     if (module === null) {
-      await delivery.reject(`there is no request ${request}`);
+      // The form of an id of ours: its module was removed while a builder worked for it, and nobody waits for the answer.
+      if (OUR_ID.test(request)) {
+        log.info({ request }, 'an answer to a request that is gone with its module');
+        delivery.ack();
+      } else await delivery.reject(`there is no request ${request}`);
       return;
     }
     delivery.ack();

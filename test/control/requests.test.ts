@@ -1,5 +1,6 @@
 import { type Control, startControl } from '../../src/control';
 import { recordAnswer } from '../../src/inventory/answers';
+import { EXCHANGES, QUEUES, ROUTES } from '../../src/link';
 import { buildOf, type ControlWorld, controlWorld, inspectionOf, moduleAt } from '../support/control';
 import { eventually } from '../support/eventually';
 
@@ -47,4 +48,17 @@ describe('the request pass', () => {
     const { messageCount } = await world.link.withChannel((channel) => channel.checkQueue('build.linux-amd64'));
     expect(messageCount).toBe(1);
   });
+});
+
+it('an answer for a module that was removed meanwhile is no message that could not be read', async () => {
+  const request = await buildIn('removed', `state = 'taken', taken_by = 'builder-1', beat_at = now()`);
+  await world.db.query(`delete from module where name = 'removed'`);
+  const answered = { v: 1, request, attempt: 1, builder: 'builder-1', startedAt: NOON, endedAt: NOON, kind: 'build', outcome: 'cancelled' };
+  await world.link.publish(EXCHANGES.builders, ROUTES.answer, { ...answered, reason: 'there is no such request', log: null, steps: {} });
+  const unread = { v: 1, nonsense: true };
+  await world.link.publish(EXCHANGES.builders, ROUTES.answer, unread);
+  // That one came after it, and has been taken in.
+  await eventually(async () => (await world.count('dead_letter where body = $1', [JSON.stringify(unread)])) === 1);
+  await eventually(async () => (await world.link.withChannel((channel) => channel.checkQueue(QUEUES.answers))).messageCount === 0);
+  expect(await world.count('dead_letter where body like $1', [`%${request}%`])).toBe(0);
 });
