@@ -1,4 +1,5 @@
 /** From the inventory's rows to what people read: how urgent, which part of the line matters now, and the verb that helps. */
+import { short } from '../domain/line';
 import { minuteOf } from '../domain/times';
 import type { BuilderStatus, MeshHealth, ModuleStatus, NodeStatus, StuckStatus } from '../inventory';
 import type { Alarm, BuilderRow, ModuleRow, NodeRow, StuckRow, Urgency } from '../schema/api';
@@ -25,8 +26,13 @@ export function moduleRow(status: ModuleStatus, stuckOn: string | null = null): 
 
 function urgencyOf(status: ModuleStatus): Urgency {
   if (status.needsPerson) return 'needs you';
-  if (status.inStep) return 'in step';
+  if (status.inStep && isAboutHead(status)) return 'in step';
   return status.situation === 'held' ? 'held' : 'moving';
+}
+
+/** For a moment after git was read, the newest comparison is one of the head before: what was in step then is no answer now. */
+function isAboutHead({ head, line }: ModuleStatus): boolean {
+  return head === null || line.startsWith(`source ${short(head)}`);
 }
 
 /**
