@@ -1,5 +1,5 @@
 /**
- * The invariants of design.md section 9 as checks of what was observed of a mesh at rest: its facts, its disks, its
+ * The invariants of the design as checks of what was observed of a mesh at rest: its facts, its disks, its
  * broker. Pure, so that each check can be shown a state that breaks it.
  */
 
