@@ -17,7 +17,8 @@ const FRAMES = ['⠋', '⠙', '⠹', '⠸', '⠼', '⠴', '⠦', '⠧', '⠇', '
 const FRAME_MS = 100;
 
 export function hasColours(out: NodeJS.WriteStream): boolean {
-  return out.isTTY && (process.env.NO_COLOR ?? '') === '';
+  // A pipe has no isTTY at all, and picocolors takes undefined for «as you think best».
+  return out.isTTY === true && (process.env.NO_COLOR ?? '') === '';
 }
 
 /** The progress that suits `out`. */

@@ -1,5 +1,5 @@
 import { PassThrough } from 'node:stream';
-import { progress } from '../../src/cli/progress';
+import { hasColours, progress } from '../../src/cli/progress';
 
 /** A terminal of 40 columns, or a pipe, whose output is kept. */
 function output(isTTY: boolean): { stream: NodeJS.WriteStream; text: () => string } {
@@ -53,4 +53,8 @@ test('NO_COLOR takes the colours and leaves the rest', async () => {
   await work(stream);
   expect(text()).toContain('✓ alpha      answers');
   expect(text()).not.toContain('\u001b[32m');
+});
+
+test('a pipe has no colours, though it does not say that it is no terminal', () => {
+  expect(hasColours(new PassThrough() as unknown as NodeJS.WriteStream)).toBe(false);
 });
