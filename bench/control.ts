@@ -3,6 +3,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
+import { CONTROL_FLAGS, CONTROL_MEMORY } from '../src/processes';
 import { Ports } from '../src/servers/ports';
 import type { BenchServers } from './mesh';
 
@@ -18,10 +19,11 @@ export interface ControlProcess {
 export async function startControlProcess({ addresses, dir }: BenchServers, env: Readonly<Record<string, string>> = {}): Promise<ControlProcess> {
   const port = await new Ports(dir).free('api');
   const url = `http://127.0.0.1:${port}`;
-  const child = spawn(process.execPath, [path.join(__dirname, '../workers/control.js')], {
+  const child = spawn(process.execPath, [...CONTROL_FLAGS, path.join(__dirname, '../workers/control.js')], {
     stdio: ['ignore', 'inherit', 'inherit'],
     env: {
       ...process.env,
+      ...CONTROL_MEMORY,
       TEMPORAL_ADDRESS: addresses.temporalAddress,
       DATABASE_URL: addresses.databaseUrl,
       AMQP_URL: addresses.amqpUrl,

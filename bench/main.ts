@@ -1,10 +1,14 @@
 /** `npm run bench [-- NAME…]`: one JSON line a figure; a reference is measured in the same run where one is named. */
 import os from 'node:os';
 import type { Benchmark, Figure } from './figure';
+import { deliverOverhead } from './figures/deliverOverhead';
 import { deliverThousand } from './figures/deliverThousand';
+import { hostNoop } from './figures/hostNoop';
+import { reportsPerSecond } from './figures/reportsPerSecond';
+import { setupSeconds } from './figures/setupSeconds';
 import { sweepTenThousand } from './figures/sweepTenThousand';
 
-const benchmarks: readonly Benchmark[] = [sweepTenThousand, deliverThousand];
+const benchmarks: readonly Benchmark[] = [sweepTenThousand, reportsPerSecond, deliverOverhead, deliverThousand, hostNoop, setupSeconds];
 
 async function main(args: readonly string[]): Promise<void> {
   const peers = args.includes('--peers');

@@ -12,6 +12,7 @@ import { ensureBuilderAccount, findManagement, keptMeshKey, keptSigningKey } fro
 import type { ServerAddresses } from '../servers';
 import { packageRoot } from '../servers/places';
 import { leftoversIn, type ProcessSpec, stopProcess } from '../servers/processes';
+import { CONTROL_FLAGS, CONTROL_MEMORY } from './memory';
 import { type Supervised, supervise } from './supervised';
 
 const BUILDER_NAME = 'builder-1';
@@ -75,13 +76,14 @@ export async function localMesh(options: MeshOptions): Promise<LocalMesh> {
     name,
     home: places.processes,
     command: process.execPath,
-    args: [join(packageRoot(), 'dist', 'workers', `${worker}.js`), ...args],
+    args: [...(worker === 'control' ? CONTROL_FLAGS : []), join(packageRoot(), 'dist', 'workers', `${worker}.js`), ...args],
     env: { ...inherited, ...env },
     stopSignal: 'SIGTERM',
   });
 
   const control = supervise(
     spec('control', 'control', [], {
+      ...CONTROL_MEMORY,
       TEMPORAL_ADDRESS: addresses.temporalAddress,
       DATABASE_URL: addresses.databaseUrl,
       AMQP_URL: addresses.amqpUrl,
