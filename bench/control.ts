@@ -20,7 +20,8 @@ export async function startControlProcess({ addresses, dir }: BenchServers, env:
   const port = await new Ports(dir).free('api');
   const url = `http://127.0.0.1:${port}`;
   const child = spawn(process.execPath, [...CONTROL_FLAGS, path.join(__dirname, '../workers/control.js')], {
-    stdio: ['ignore', 'inherit', 'inherit'],
+    // Standard output is for figures alone.
+    stdio: ['ignore', 2, 2],
     env: {
       ...process.env,
       ...CONTROL_MEMORY,

@@ -30,7 +30,8 @@ export const deliverThousand: Benchmark = {
           db,
           names.map(({ name }) => ({ module: name, reading: { kind: 'head', commit: HEAD } })),
           new Date(),
-          defaultTimes,
+          // Their repositories are nowhere: nobody asks them.
+          { ...defaultTimes, readRefs: 86_400_000 },
         );
         const peak = await untilDeclared(db, control, say);
         print({ name: 'deliver-1000', value: (Date.now() - start) / 1_000, unit: 's', reference: { name: 'aim', value: 64 } });

@@ -17,11 +17,15 @@ export async function restoreAccounts({ db, log }: Pick<ControlDeps, 'db' | 'log
     const password = await keptPassword(join(home, 'nodes', `${name}.json`), brokerUser);
     if (password === null) {
       lost.push(name);
-      log.warn({ node: name }, `the broker has no account for this node and its credentials do not lie here: tally node renew ${name}`);
       continue;
     }
     await ensureNodeAccount(management, name, password);
     log.warn({ node: name }, 'the broker had no account for this node any more: it has the same one again');
+  }
+  const [first] = lost;
+  if (first !== undefined) {
+    const others = lost.length > 1 ? `, and so for ${lost.length - 1} more nodes that tally doctor names` : '';
+    log.warn({ node: first }, `the broker has no account for ${first} and its credentials do not lie here: tally node renew ${first}${others}`);
   }
   return lost;
 }
