@@ -1,9 +1,10 @@
 import { realpath, stat } from 'node:fs/promises';
 import { join, relative } from 'node:path';
 import { ArchiveRefused, inspectArchive, packDirectory } from '../pack';
-import type { ArtifactKind, RegistryClient } from '../registry';
+import type { RegistryClient } from '../registry';
 import { pushArtifact } from '../registry';
-import type { Manifest } from '../schema/manifest';
+import { type Manifest, sourceOfArtifact } from '../schema/manifest';
+import type { ArtifactKind } from '../schema/primitives';
 import type { Built } from './provenance';
 
 /** What `artifacts` of the manifest names in the tree, once the commands have ended. */
@@ -18,7 +19,7 @@ export async function findOutputs(manifest: Manifest, tree: string): Promise<Out
   const root = await realpath(tree);
   const outputs: Output[] = [];
   for (const [name, artifact] of Object.entries(manifest.artifacts).sort(([a], [b]) => (a < b ? -1 : 1))) {
-    const [kind, declared] = 'archive' in artifact ? (['archive', artifact.archive] as const) : (['file', artifact.file] as const);
+    const { kind, path: declared } = sourceOfArtifact(artifact);
     const path = await realpath(join(tree, declared)).catch(() => null);
     if (path === null) return `artifact ${name}: ${declared} is not there after the build: look at build.run, or at artifacts in module.yaml`;
     const inside = relative(root, path);

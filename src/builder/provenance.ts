@@ -1,8 +1,9 @@
 import type { KeyPair } from '../link';
 import { sign } from '../link';
-import type { ArtifactKind, PushedArtifact, RegistryClient } from '../registry';
+import type { PushedArtifact, RegistryClient } from '../registry';
 import { PROVENANCE_TYPE } from '../registry';
 import type { BuildRequest, Input } from '../schema/messages';
+import type { ArtifactKind } from '../schema/primitives';
 import { withoutLogin } from './reason';
 
 /** Who made what, out of what, on whose behalf: an in-toto statement with SLSA provenance, signed, beside each artifact. */

@@ -86,6 +86,57 @@ export interface PlacementFacts {
   readonly awaySince: Iso | null;
 }
 
+/** An artifact of another module that a build of the head would use now. */
+export interface InputFacts {
+  readonly module: string;
+  readonly artifact: string;
+  readonly digest: string;
+  /** Only tests reach it: it makes stale, and nothing waits for it to settle. */
+  readonly isTest: boolean;
+}
+
+/** A module that this one builds on, at whatever distance, and that is about to have another artifact. */
+export interface SettlingInput {
+  readonly module: string;
+  /** Why it has not settled: 'inspecting', 'building' or 'waiting' for its own inputs. */
+  readonly state: 'inspecting' | 'building' | 'waiting';
+  readonly since: Iso;
+  /** When it last got on: a head seen, a build asked for, taken, beat or a step done. */
+  readonly progressAt: Iso;
+  /** The modules from this one to it, both included: `why` shows them. */
+  readonly path: readonly string[];
+}
+
+/** A module that this one builds on and that has nothing to build on yet. */
+export interface MissingInput {
+  readonly module: string;
+  /** One clause: 'core has had no fit build yet', 'core at 4f2c1a9 makes no artifact core-go'. */
+  readonly because: string;
+  readonly since: Iso;
+  /** It will not come by itself: its head failed or is invalid. */
+  readonly needsPerson: boolean;
+}
+
+/** What the edges in force say of the module. All lists are empty and all else null while its edges are not known. */
+export interface GraphFacts {
+  /** By module and artifact, each once, transitive. */
+  readonly inputs: readonly InputFacts[];
+  /** Those of the newest answered build of the head's commit, to name what moved. */
+  readonly builtInputs: readonly InputFacts[];
+  /** Since when the head's closure has had no verdict, whatever moved since; null when it has one. */
+  readonly staleSince: Iso | null;
+  readonly settling: readonly SettlingInput[];
+  readonly missing: readonly MissingInput[];
+  /** Through build edges back to itself: a → b → a, first and last the same. */
+  readonly cycle: readonly string[] | null;
+  /** Modules that each wait for the other's first fit build; first and last the same. */
+  readonly bootstrap: readonly string[] | null;
+  /** Names that this module exports and another one exported before it. */
+  readonly conflicts: ReadonlyArray<{ readonly name: string; readonly module: string }>;
+  /** Files that could not be parsed, as file:line reason: the edges of before stay in force. */
+  readonly unparsed: readonly string[];
+}
+
 export interface Facts {
   readonly module: string;
   readonly now: Iso;
@@ -103,6 +154,7 @@ export interface Facts {
   /** An operator asked for another try of the head's closure that has not been opened yet. */
   readonly again: { readonly by: string; readonly at: Iso } | null;
   readonly effective: BuildFacts | null;
+  readonly graph: GraphFacts;
   /** What the manifest at the effective build's commit says; null where it is silent. */
   readonly effectiveDeclare: DeclarePolicy | null;
   readonly placements: readonly PlacementFacts[];

@@ -23,6 +23,8 @@ select jsonb_build_object(
   'again', case when m.again_at is not null then jsonb_build_object('by', m.again_by, 'at', iso(m.again_at)) end,
   'effective', case when e.id is not null then jsonb_build_object(
     'id', e.id, 'commit', e.commit, 'closure', e.closure, 'tryNumber', e.try_number, 'verdict', e.verdict, 'reason', e.reason, 'answeredAt', iso(e.answered_at)) end,
+  'graph', jsonb_build_object('inputs', '[]'::jsonb, 'builtInputs', '[]'::jsonb, 'staleSince', null, 'settling', '[]'::jsonb, 'missing', '[]'::jsonb,
+    'cycle', null, 'bootstrap', null, 'conflicts', '[]'::jsonb, 'unparsed', '[]'::jsonb),
   'effectiveDeclare', ei.manifest ->> 'declare',
   'placements', placements.here,
   'meshDeclare', coalesce(mesh.declare_default, 'ask'),

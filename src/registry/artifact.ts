@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { EnvironmentError } from '../domain/errors';
+import type { ArtifactKind } from '../schema/primitives';
 import type { Descriptor, RegistryClient } from './types';
 import { MANIFEST_TYPE } from './types';
 
@@ -7,12 +8,15 @@ import { MANIFEST_TYPE } from './types';
  * How an artifact lies in the registry: an OCI manifest with one layer, in the repository `tally/<module>`. The manifest's
  * digest names the artifact, so nothing in it may depend on when, where or by whom it was made.
  */
-export type ArtifactKind = 'archive' | 'file';
-
-const KINDS = {
-  archive: { artifactType: 'application/vnd.tally.archive.v1', layerType: 'application/vnd.oci.image.layer.v1.tar+gzip' },
+const TAR = 'application/vnd.oci.image.layer.v1.tar+gzip';
+const KINDS: Readonly<Record<ArtifactKind, { readonly artifactType: string; readonly layerType: string }>> = {
+  archive: { artifactType: 'application/vnd.tally.archive.v1', layerType: TAR },
   file: { artifactType: 'application/vnd.tally.file.v1', layerType: 'application/octet-stream' },
-} as const;
+  go: { artifactType: 'application/vnd.tally.go.v1', layerType: TAR },
+  npm: { artifactType: 'application/vnd.tally.npm.v1', layerType: TAR },
+  wheel: { artifactType: 'application/vnd.tally.wheel.v1', layerType: 'application/octet-stream' },
+  crate: { artifactType: 'application/vnd.tally.crate.v1', layerType: TAR },
+};
 
 export const EMPTY_CONFIG = Buffer.from('{}');
 const EMPTY_DESCRIPTOR = {

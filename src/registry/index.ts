@@ -3,7 +3,7 @@
  * every digest it is handed. Whatever goes wrong here is environmental: it says nothing about a module.
  */
 
-export type { ArtifactKind, PushedArtifact } from './artifact';
+export type { PushedArtifact } from './artifact';
 export { artifactLayer, pushArtifact } from './artifact';
 export { createRegistryClient } from './client';
 export { PROVENANCE_TYPE } from './referrers';

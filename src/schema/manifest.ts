@@ -1,11 +1,17 @@
 import { z } from 'zod';
-import { absolutePath, duration, memory, name } from './primitives';
+import { type ArtifactKind, absolutePath, duration, memory, name } from './primitives';
 
 /** What a module's author writes: `module.yaml` at the root of the repository. Unknown keys are refused. */
 
 const artifact = z.union([
   z.strictObject({ archive: z.string().min(1).describe('a directory of the tree, packed as a reproducible tar+gzip') }),
   z.strictObject({ file: z.string().min(1).describe('one file of the tree') }),
+  z.strictObject({ go: z.string().min(1).describe('a directory with a go.mod: a Go module for other modules to build on') }),
+  z.strictObject({ npm: z.string().min(1).describe('a directory with a package.json: an npm package for other modules to build on') }),
+  z.strictObject({
+    wheel: z.string().min(1).describe('a .whl that the build makes (`*` stands for its version): a Python package for other modules'),
+  }),
+  z.strictObject({ crate: z.string().min(1).describe('a directory with a Cargo.toml: a crate for other modules to build on') }),
 ]);
 
 const build = z.strictObject({
@@ -98,4 +104,12 @@ export const manifest = z.strictObject({
 });
 
 export type Manifest = z.infer<typeof manifest>;
+export type ManifestArtifact = z.infer<typeof artifact>;
 export type ManifestResource = z.infer<typeof resource>;
+
+/** The one key of an artifact and what it names in the tree. */
+export function sourceOfArtifact(artifact: ManifestArtifact): { readonly kind: ArtifactKind; readonly path: string } {
+  const [only] = Object.entries(artifact) as Array<[ArtifactKind, string]>;
+  if (only === undefined) throw new TypeError('an artifact names what it is of');
+  return { kind: only[0], path: only[1] };
+}

@@ -1,5 +1,5 @@
 import { posix } from 'node:path';
-import type { Manifest, ManifestResource } from './manifest';
+import { type Manifest, type ManifestResource, sourceOfArtifact } from './manifest';
 import type { Finding } from './manifestFile';
 import { suggest } from './manifestIssues';
 
@@ -32,7 +32,7 @@ function checkName(manifest: Manifest, expected: string | undefined): Finding[] 
 
 function checkArtifacts(manifest: Manifest): Finding[] {
   return Object.entries(manifest.artifacts).flatMap(([name, artifact]) => {
-    const [kind, path] = 'archive' in artifact ? (['archive', artifact.archive] as const) : (['file', artifact.file] as const);
+    const { kind, path } = sourceOfArtifact(artifact);
     const clean = posix.normalize(path);
     if (posix.isAbsolute(path) || clean === '..' || clean.startsWith('../') || clean === '.git' || clean.startsWith('.git/')) {
       return [{ path: ['artifacts', name, kind], message: `\`${path}\` leaves the tree: name a path in the repository, as in out/` }];

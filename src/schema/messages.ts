@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { commit, digest, instant, name } from './primitives';
+import { artifactKind, commit, digest, instant, name } from './primitives';
 
 /** Everything that crosses the broker, apart from declarations. Each message is JSON with `v: 1`. */
 
@@ -19,8 +19,26 @@ export const inspectRequest = z.strictObject({
   commit,
 });
 
-/** An artifact of another module that the build is to use. Empty until modules build on one another. */
-export const input = z.strictObject({ module: name, artifact: name, repository: z.string(), digest, blob: digest, size: count, commit });
+const language = z.enum(['go', 'npm', 'python', 'rust']);
+
+/** A name as its language writes it: a Go module path, an npm package, a Python import package, a crate's library name. */
+const packageName = z.strictObject({ language, name: z.string().min(1).max(512) });
+
+/** An artifact of another module that the build is to use, transitive ones included, each once. */
+export const input = z.strictObject({
+  module: name,
+  artifact: name,
+  kind: artifactKind,
+  repository: z.string(),
+  digest,
+  blob: digest,
+  size: count,
+  commit,
+  /** By what names code imports it. */
+  names: z.array(packageName),
+  /** Only tests of the module reach it. */
+  test: z.boolean(),
+});
 
 export const buildRequest = z.strictObject({
   v,
@@ -34,6 +52,8 @@ export const buildRequest = z.strictObject({
   platform: z.string(),
   closure: digest,
   inputs: z.array(input),
+  /** Build it twice, apart, and say which files differ. */
+  check: z.boolean().optional(),
 });
 
 /* builder → control, by request and reply */
@@ -50,15 +70,47 @@ export const problem = z.strictObject({ file: z.string(), line: count, key: z.st
 /** As its author wrote it, before defaults and units: whoever reads it parses it with `manifest`. */
 const writtenManifest = z.record(z.string(), z.unknown());
 
+const MOST_NAMES = 20_000;
+const at = { file: z.string(), line: count };
+
+/** A name that the module's code exports, and the artifact that carries it. */
+const exportedName = z.strictObject({ ...packageName.shape, artifact: name, ...at });
+
+/** A name that the module's code imports: once for its code and once for its tests, with the first place of each. */
+const importedName = z.strictObject({
+  ...packageName.shape,
+  /** Names of packages that this import could be of, the most specific first. */
+  candidates: z.array(z.string().min(1).max(512)).min(1).max(64),
+  /** Only tests import it. */
+  test: z.boolean(),
+  ...at,
+});
+
+/** `unparsed`: what this file imports cannot be known, so the edges of before stay in force. `computed`: one import whose name only a run could tell. */
+const unknownImport = z.strictObject({ kind: z.enum(['unparsed', 'computed']), ...at, reason: z.string().max(500) });
+
+const derived = {
+  exports: z.array(exportedName).max(MOST_NAMES).optional(),
+  imports: z.array(importedName).max(MOST_NAMES).optional(),
+  unknown: z.array(unknownImport).max(1_000).optional(),
+};
+
 export const inspectAnswer = z.discriminatedUnion('outcome', [
-  z.strictObject({ ...answered, kind: z.literal('inspect'), outcome: z.literal('valid'), manifest: writtenManifest, notes: z.array(z.string()) }),
+  z.strictObject({
+    ...answered,
+    kind: z.literal('inspect'),
+    outcome: z.literal('valid'),
+    manifest: writtenManifest,
+    notes: z.array(z.string()),
+    ...derived,
+  }),
   z.strictObject({ ...answered, kind: z.literal('inspect'), outcome: z.literal('invalid'), problems: z.array(problem).min(1) }),
   z.strictObject({ ...answered, kind: z.literal('inspect'), outcome: z.literal('environment'), reason: z.string() }),
 ]);
 
 export const builtArtifact = z.strictObject({
   name,
-  kind: z.enum(['archive', 'file']),
+  kind: artifactKind,
   repository: z.string(),
   digest,
   blob: digest,
@@ -66,6 +118,12 @@ export const builtArtifact = z.strictObject({
 });
 
 const steps = z.record(z.string(), count).describe('milliseconds by step');
+
+/** Names that the build reached for and did not find: those of the mesh are its failure, whatever step it was. */
+const missing = z.array(packageName).max(100).optional();
+
+/** What a second build of the same made otherwise; empty when the two are equal. Left out when nobody asked. */
+const check = z.strictObject({ differing: z.array(z.strictObject({ artifact: name, file: z.string() })).max(1_000) }).optional();
 
 export const buildAnswer = z.discriminatedUnion('outcome', [
   z.strictObject({
@@ -75,6 +133,7 @@ export const buildAnswer = z.discriminatedUnion('outcome', [
     artifacts: z.array(builtArtifact),
     inputs: z.array(input),
     provenance: digest.nullable(),
+    check,
     log: digest.nullable(),
     steps,
   }),
@@ -85,6 +144,7 @@ export const buildAnswer = z.discriminatedUnion('outcome', [
     step: z.string(),
     reason: z.string(),
     inputs: z.array(input),
+    missing,
     log: digest.nullable(),
     steps,
   }),
@@ -94,6 +154,7 @@ export const buildAnswer = z.discriminatedUnion('outcome', [
     outcome: z.literal('environment'),
     step: z.string(),
     reason: z.string(),
+    missing,
     log: digest.nullable(),
     steps,
   }),

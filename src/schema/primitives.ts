@@ -36,3 +36,7 @@ export const memory = z
   .string()
   .regex(/^\d+[KMG]$/, 'a size is a number and K, M or G, as in 512M')
   .transform((text) => Number(text.slice(0, -1)) * (sizes[text.slice(-1)] ?? 1));
+
+/** How an artifact lies in the registry and, for the last four, by which language's own tool others build on it. */
+export const artifactKind = z.enum(['archive', 'file', 'go', 'npm', 'wheel', 'crate']);
+export type ArtifactKind = z.infer<typeof artifactKind>;

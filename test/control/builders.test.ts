@@ -113,6 +113,8 @@ describe('an answer', () => {
   it('that contradicts the first does not change the verdict', async () => {
     const request = await published('contradicted');
     await say(built(request, 'fit'));
+    // Answers are taken side by side: which of two is the first is certain only once one of them stands.
+    await eventually(async () => (await world.count('answer where request_id = $1', [request])) === 1);
     await say(built(request, 'failed', 2));
     await eventually(() => completions(request).length >= 2);
     expect(await world.row('select verdict, reason from build where id = $1', [request])).toEqual({ verdict: 'fit', reason: null });

@@ -1,6 +1,6 @@
 /** Facts to compare: a settled module to change by hand, and arbitrary ones for properties. */
 import fc from 'fast-check';
-import type { BuildFacts, Facts, InspectionFacts, PlacementFacts, RequestFacts } from '../../src/domain/facts';
+import type { BuildFacts, Facts, GraphFacts, InspectionFacts, PlacementFacts, RequestFacts } from '../../src/domain/facts';
 
 export const NOW = '2026-11-29T15:00:00.000Z';
 export const A = 'a'.repeat(40);
@@ -67,6 +67,22 @@ export function placement(node: string, changes: Partial<PlacementFacts> = {}): 
   };
 }
 
+/** Builds on nothing, and its imports are known. */
+function graph(changes: Partial<GraphFacts> = {}): GraphFacts {
+  return {
+    inputs: [],
+    builtInputs: [],
+    staleSince: null,
+    settling: [],
+    missing: [],
+    cycle: null,
+    bootstrap: null,
+    conflicts: [],
+    unparsed: [],
+    ...changes,
+  };
+}
+
 /** A module in step: commit A fit, declared and applied on two nodes. */
 export function inStep(changes: Partial<Facts> = {}): Facts {
   return {
@@ -80,6 +96,7 @@ export function inStep(changes: Partial<Facts> = {}): Facts {
     headBuild: build(),
     again: null,
     effective: build(),
+    graph: graph(),
     effectiveDeclare: 'auto',
     placements: [placement('alpha'), placement('beta')],
     meshDeclare: 'ask',
@@ -134,6 +151,39 @@ const arbPlacement: fc.Arbitrary<PlacementFacts> = fc.record({
   awaySince: orNull(iso),
 });
 
+const arbInput = fc.record({
+  module: fc.constantFrom('core', 'board-types'),
+  artifact: fc.constant('go'),
+  digest: fc.constantFrom('sha256:1', 'sha256:2'),
+  isTest: fc.boolean(),
+});
+
+const arbGraph: fc.Arbitrary<GraphFacts> = fc.record({
+  inputs: fc.array(arbInput, { maxLength: 3 }),
+  builtInputs: fc.array(arbInput, { maxLength: 3 }),
+  staleSince: orNull(iso),
+  settling: fc.array(
+    fc.record({
+      module: fc.constantFrom('core', 'board-types'),
+      state: fc.constantFrom('inspecting', 'building', 'waiting'),
+      since: iso,
+      progressAt: iso,
+      path: fc.constant(['meshboard', 'core']),
+    }),
+    { maxLength: 2 },
+  ),
+  missing: fc.array(
+    fc.record({ module: fc.constant('core'), because: fc.constant('core has had no fit build yet'), since: iso, needsPerson: fc.boolean() }),
+    {
+      maxLength: 2,
+    },
+  ),
+  cycle: fc.option(fc.constant(['meshboard', 'core', 'meshboard']), { nil: null, freq: 4 }),
+  bootstrap: fc.option(fc.constant(['meshboard', 'core', 'meshboard']), { nil: null, freq: 4 }),
+  conflicts: fc.array(fc.record({ name: fc.constant('example.com/core'), module: fc.constant('core') }), { maxLength: 1 }),
+  unparsed: fc.array(fc.constant('a.py:3 invalid syntax'), { maxLength: 1 }),
+});
+
 /** Every combination a snapshot can hold, sensible or not: `compare` is total. */
 const arbAnything: fc.Arbitrary<Facts> = fc.record({
   module: fc.constant('meshboard'),
@@ -161,6 +211,7 @@ const arbAnything: fc.Arbitrary<Facts> = fc.record({
   headBuild: orNull(arbBuild),
   again: orNull(fc.record({ by: fc.constant('ada'), at: iso })),
   effective: orNull(arbBuild),
+  graph: arbGraph,
   effectiveDeclare: orNull(fc.constantFrom('auto', 'ask')),
   placements: fc.uniqueArray(arbPlacement, { selector: (p) => p.node, maxLength: 3 }),
   meshDeclare: fc.constantFrom('auto', 'ask'),
