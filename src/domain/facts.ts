@@ -26,6 +26,8 @@ export interface RequestFacts {
   readonly id: string;
   readonly kind: 'inspect' | 'build';
   readonly commit: Commit;
+  /** What a build was asked with; null for an inspection. */
+  readonly closure: string | null;
   readonly state: 'requested' | 'published' | 'taken';
   readonly attempt: number;
   readonly requestedAt: Iso;
@@ -100,6 +102,8 @@ export interface SettlingInput {
   readonly module: string;
   /** Why it has not settled: 'inspecting', 'building' or 'waiting' for its own inputs. */
   readonly state: 'inspecting' | 'building' | 'waiting';
+  /** The builder that has taken its request; null while none has. */
+  readonly takenBy: string | null;
   readonly since: Iso;
   /** When it last got on: a head seen, a build asked for, taken, beat or a step done. */
   readonly progressAt: Iso;
@@ -176,6 +180,7 @@ export type Situation =
   | 'applying'
   | 'asking'
   | 'invalid'
+  | 'cycle'
   | 'failed'
   | 'unreadable'
   | 'suspect'

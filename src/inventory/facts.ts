@@ -49,7 +49,7 @@ cross join lateral (
 ) problems
 cross join lateral (
   select coalesce(jsonb_agg(jsonb_build_object(
-    'id', r.id, 'kind', r.kind, 'commit', r.commit, 'state', r.state, 'attempt', r.attempt,
+    'id', r.id, 'kind', r.kind, 'commit', r.commit, 'closure', nullif(r.closure, ''), 'state', r.state, 'attempt', r.attempt,
     'requestedAt', iso(r.requested_at),
     'takenBy', case when r.state = 'taken' then r.taken_by end,
     'takenAt', case when r.state = 'taken' then iso(r.taken_at) end,

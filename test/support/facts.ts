@@ -37,6 +37,7 @@ export function request(changes: Partial<RequestFacts> = {}): RequestFacts {
     id: 'request-1',
     kind: 'build',
     commit: A,
+    closure: changes.kind === 'inspect' ? null : `closure-${changes.commit?.[0] ?? 'a'}`,
     state: 'taken',
     attempt: 1,
     requestedAt: '2026-11-29T14:30:00.000Z',
@@ -68,7 +69,7 @@ export function placement(node: string, changes: Partial<PlacementFacts> = {}): 
 }
 
 /** Builds on nothing, and its imports are known. */
-function graph(changes: Partial<GraphFacts> = {}): GraphFacts {
+export function graph(changes: Partial<GraphFacts> = {}): GraphFacts {
   return {
     inputs: [],
     builtInputs: [],
@@ -126,6 +127,7 @@ const arbRequest: fc.Arbitrary<RequestFacts> = fc.record({
   id: fc.uuid(),
   kind: fc.constantFrom('inspect', 'build'),
   commit,
+  closure: orNull(fc.constantFrom('closure-a', 'closure-b')),
   state: fc.constantFrom('requested', 'published', 'taken'),
   attempt: fc.integer({ min: 1, max: 9 }),
   requestedAt: iso,
@@ -166,6 +168,7 @@ const arbGraph: fc.Arbitrary<GraphFacts> = fc.record({
     fc.record({
       module: fc.constantFrom('core', 'board-types'),
       state: fc.constantFrom('inspecting', 'building', 'waiting'),
+      takenBy: orNull(fc.constant('builder-1')),
       since: iso,
       progressAt: iso,
       path: fc.constant(['meshboard', 'core']),
