@@ -7,6 +7,7 @@ export { accountsOf, ensureBuilderAccount, ensureNodeAccount, findManagement, ty
 export { canonicalDigest } from './canonical';
 export { UnroutableError, VerificationError } from './errors';
 export { openLink } from './link';
+export { createSealing, generateSealKeyPair, openOnNode, sealKeyOf, sealToNode } from './nodeSealing';
 export { keptMeshKey, keptSigningKey, openWithMeshKey, sealWithMeshKey } from './sealing';
 export { generateKeyPair, type KeyPair, publicKeyOf, sign, verify } from './signing';
 export { declareNode, declarePlatform, declareTopology, EXCHANGES, nodeExchange, nodeQueue, QUEUES, ROUTES, removeNode } from './topology';
