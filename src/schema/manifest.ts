@@ -29,19 +29,31 @@ const build = z.strictObject({
   supersede: z.enum(['finish', 'cancel']).default('finish').describe('what a newer commit does to a build that already runs'),
 });
 
+const scope = z.enum(['node', 'site', 'mesh']);
+
 const claim = z.strictObject({
-  resource: z.string().min(1).describe('a singular resource, as in port/8080'),
-  scope: z.enum(['node', 'site', 'mesh']),
+  resource: z.string().min(1).describe('a singular resource, as in port/8080; `${facts.KEY}` and `${node.name}` are filled in'),
+  scope: scope.describe('where only one may have it'),
 });
 
+/** Of a parameter, of what is given: no dots, since references part their words by them. */
+const word = z.string().regex(/^[A-Za-z][A-Za-z0-9_-]{0,62}$/, 'a word here is letters, digits, _ and -, beginning with a letter');
+
 const requirement = z.union([
-  z.strictObject({ presence: name }),
-  z.strictObject({ instantiation: name, with: z.record(z.string(), z.string()).optional() }),
+  z.strictObject({ presence: name.describe('some module that is near enough must provide it') }),
+  z.strictObject({
+    instantiation: name.describe('a provider makes one for this module'),
+    as: name.optional().describe('by this name `${bind.NAME.KEY}` refers to what it gives; the name of the instantiation where it is silent'),
+    with: z.record(word, z.string()).default({}).describe('parameters; `${facts.KEY}` and `${node.name}` are of the consumer’s node'),
+  }),
 ]);
 
 const mode = z.string().regex(/^0[0-7]{3}$/, 'a mode is four octal digits in quotes, as in "0644"');
 
-/** References: `${root}` (filled in by the host), `${node.name}`, `${facts.KEY}`; `$${` stands for a literal `${`. */
+/**
+ * References: `${root}` (filled in by the host), `${node.name}`, `${node.address}`, `${facts.KEY}`, `${bind.NAME.KEY}`; `$${` stands for a
+ * literal `${`. A secret may stand in the content of a file of mode 0600 and nowhere else.
+ */
 const fileSpec = z
   .strictObject({
     path: absolutePath,
@@ -67,6 +79,11 @@ const ready = z
   })
   .refine((r) => [r.http, r.tcp, r.exec].filter((x) => x !== undefined).length === 1, 'ready names one of http, tcp, exec');
 
+/** What is made for each instance has the instance in its name. */
+const templatedName = name.or(
+  z.string().regex(/^([a-z0-9-]|\$\{instance\.name\})+$/, 'a name is lower-case letters, digits, dashes and `${instance.name}`'),
+);
+
 const serviceSpec = z.strictObject({
   name: name,
   run: z.array(z.string()).min(1),
@@ -81,6 +98,7 @@ const actionSpec = z.strictObject({
   name: name,
   run: z.array(z.string()).min(1),
   unless: z.array(z.string()).min(1).describe('ends with 0 when there is nothing to do'),
+  undo: z.array(z.string()).min(1).optional().describe('runs when it is declared no longer'),
   timeout: duration.default(60_000),
 });
 
@@ -92,18 +110,49 @@ export const resource = z.union([
   z.strictObject({ action: actionSpec }),
 ]);
 
+/** Placed on the provider's node for each instance. */
+const instanceResource = z.union([
+  z.strictObject({ file: fileSpec }),
+  z.strictObject({ directory: directorySpec }),
+  z.strictObject({ archive: archiveSpec }),
+  z.strictObject({ service: serviceSpec.extend({ name: templatedName }) }),
+  z.strictObject({ action: actionSpec.extend({ name: templatedName }) }),
+]);
+
+const provision = z.union([
+  z.strictObject({ presence: name, scope: scope.default('node').describe('where those who require it may be') }),
+  z.strictObject({
+    instantiation: name,
+    scope: scope.default('mesh').describe('where consumers may be'),
+    per: z.enum(['module', 'node']).default('module').describe('one for all nodes of a consumer, or one for each'),
+    parameters: z
+      .record(word, z.strictObject({ default: z.string().optional(), about: z.string().optional() }))
+      .default({})
+      .describe('what a consumer says in `with`; one without a default must be said'),
+    secrets: z.array(word).default([]).describe('made once for each instance, sealed, and rotated by `tally instance rotate`'),
+    resources: z.array(instanceResource).default([]).describe('`${instance.name}`, `.consumer`, `.node`, `.address`, `${with.P}`, `${secret.S}`'),
+    gives: z.record(word, z.string()).default({}).describe('what a consumer gets as `${bind.NAME.KEY}`; `${node.…}` is of the provider’s node'),
+  }),
+]);
+
 export const manifest = z.strictObject({
   module: name,
   declare: z.enum(['auto', 'ask']).optional(),
   artifacts: z.record(name, artifact).default({}),
   build: build.default(() => build.parse({})),
   requires: z.array(requirement).default([]),
-  provides: z.array(z.union([z.strictObject({ presence: name }), z.strictObject({ instantiation: name })])).default([]),
+  provides: z.array(provision).default([]),
   claims: z.array(claim).default([]),
   resources: z.array(resource).default([]),
 });
 
 export type Manifest = z.infer<typeof manifest>;
+export type InstanceResource = z.infer<typeof instanceResource>;
+export type Scope = z.infer<typeof scope>;
+type Requirement = z.infer<typeof requirement>;
+type Provision = z.infer<typeof provision>;
+export type Instantiation = Extract<Requirement, { instantiation: string }>;
+export type InstanceProvision = Extract<Provision, { instantiation: string }>;
 export type ManifestArtifact = z.infer<typeof artifact>;
 export type ManifestResource = z.infer<typeof resource>;
 

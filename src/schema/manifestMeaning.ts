@@ -1,7 +1,8 @@
 import { posix } from 'node:path';
-import { type Manifest, type ManifestResource, sourceOfArtifact } from './manifest';
+import { type InstanceResource, type Manifest, type ManifestResource, sourceOfArtifact } from './manifest';
 import type { Finding } from './manifestFile';
 import { suggest } from './manifestIssues';
+import { checkProvisions, checkReferencesOfModule, checkRequirements } from './manifestProvisions';
 
 /** What a schema cannot say: names that must exist, targets that must not meet, references that someone must be able to fill in. */
 export function checkMeaning(manifest: Manifest, expectedModule: string | undefined): Finding[] {
@@ -10,17 +11,22 @@ export function checkMeaning(manifest: Manifest, expectedModule: string | undefi
     ...checkArtifacts(manifest),
     ...manifest.claims.flatMap((claim, i) => checkClaim(claim.resource, i)),
     ...checkTargets(manifest.resources),
-    ...manifest.resources.flatMap((resource, i) => [...checkSource(resource, manifest, i), ...checkReferences(resource, ['resources', i])]),
+    ...manifest.resources.flatMap((resource, i) => checkSource(resource, manifest, ['resources', i])),
+    ...manifest.provides.flatMap((given, i) =>
+      'presence' in given ? [] : given.resources.flatMap((resource, j) => checkSource(resource, manifest, ['provides', i, 'resources', j])),
+    ),
+    ...checkRequirements(manifest),
+    ...checkProvisions(manifest),
+    ...checkReferencesOfModule(manifest),
   ];
 }
 
 export function notesOf(manifest: Manifest): string[] {
-  const notes = (['requires', 'provides', 'claims'] as const)
-    .filter((part) => manifest[part].length > 0)
-    .map((part) => `${part}: read and checked for form, not enforced yet`);
-  const placed = new Set(manifest.resources.map(sourceOf));
-  const unused = Object.keys(manifest.artifacts).filter((artifact) => !placed.has(artifact));
-  return unused.length > 0 && manifest.resources.length > 0 ? [...notes, `artifacts: no resource places ${unused.join(', ')}`] : notes;
+  const made = manifest.provides.flatMap((given) => ('presence' in given ? [] : given.resources));
+  const placed = new Set([...manifest.resources, ...made].map(sourceOf));
+  // The other kinds are for modules to build on, and no resource can place them.
+  const unused = Object.entries(manifest.artifacts).flatMap(([name, artifact]) => ('archive' in artifact || 'file' in artifact) && !placed.has(name) ? [name] : []);
+  return unused.length > 0 && manifest.resources.length > 0 ? [`artifacts: no resource places ${unused.join(', ')}`] : [];
 }
 
 function checkName(manifest: Manifest, expected: string | undefined): Finding[] {
@@ -76,48 +82,21 @@ function targetOf(resource: ManifestResource): { shape: string; key: 'path' | 'n
   return { shape: 'action', key: 'name', target: resource.action.name };
 }
 
-function sourceOf(resource: ManifestResource): string | undefined {
+function sourceOf(resource: InstanceResource): string | undefined {
   if ('archive' in resource) return resource.archive.from;
   return 'file' in resource ? resource.file.from : undefined;
 }
 
-function checkSource(resource: ManifestResource, manifest: Manifest, index: number): Finding[] {
+function checkSource(resource: InstanceResource, manifest: Manifest, at: Array<string | number>): Finding[] {
   const from = sourceOf(resource);
   if (from === undefined) return [];
   const wanted = 'archive' in resource ? 'archive' : 'file';
-  const path = ['resources', index, wanted, 'from'];
+  const path = [...at, wanted, 'from'];
   const artifact = Object.hasOwn(manifest.artifacts, from) ? manifest.artifacts[from] : undefined;
   if (artifact === undefined) return [{ path, message: `\`${from}\` is not among \`artifacts\`: ${suggest(from, Object.keys(manifest.artifacts))}` }];
-  const kind = 'archive' in artifact ? 'archive' : 'file';
+  const { kind } = sourceOfArtifact(artifact);
   if (kind === wanted) return [];
+  if (kind !== 'archive' && kind !== 'file')
+    return [{ path, message: `\`${from}\` is an artifact of kind ${kind}, for other modules to build on: place one of kind ${wanted}` }];
   return [{ path, message: `\`${from}\` is an artifact of kind ${kind} and is placed as ${wanted}: write \`${kind}: { path: …, from: ${from} }\`` }];
-}
-
-const REFERENCE = /^(root|node\.name|facts\.[A-Za-z0-9][A-Za-z0-9_.-]*)$/;
-const LITERAL = '`$$' + '{` for a literal `$' + '{`';
-const KNOWN = ['root', 'node.name', 'facts.'];
-
-function checkReferences(value: unknown, path: Array<string | number>): Finding[] {
-  if (typeof value === 'string') return checkText(value, path);
-  if (typeof value !== 'object' || value === null) return [];
-  if (Array.isArray(value)) return value.flatMap((item, i) => checkReferences(item, [...path, i]));
-  return Object.entries(value).flatMap(([key, item]) => checkReferences(item, [...path, key]));
-}
-
-function checkText(text: string, path: Array<string | number>): Finding[] {
-  const findings: Finding[] = [];
-  // `$${` is a literal `${`; the first alternative swallows it.
-  for (const match of text.matchAll(/\$\$\{|\$\{([^}\n]*)(\}?)/g)) {
-    const [whole, name, end] = match;
-    if (whole === '$${' || name === undefined) continue;
-    if (end === '') findings.push({ path, message: `a reference \`\${\` is not closed by \`}\`: write ${LITERAL}` });
-    else if (!REFERENCE.test(name)) {
-      const shown = name.length > 60 ? `${name.slice(0, 59)}…` : name;
-      findings.push({
-        path,
-        message: `unknown reference \`\${${shown}}\`: ${suggest(name, KNOWN).replace('`facts.`', '`facts.KEY`').replace('facts.,', 'facts.KEY,')}; write ${LITERAL}`,
-      });
-    }
-  }
-  return findings;
 }

@@ -73,7 +73,7 @@ describe('an inspection', () => {
       kind: 'inspect',
       outcome: 'valid',
       manifest: { module: repository.module, build: { timeout: '2m' } },
-      notes: ['claims: read and checked for form, not enforced yet'],
+      notes: [],
     });
   });
 

@@ -34,7 +34,7 @@ describe('a module.yaml', () => {
     if (!reading.valid) throw new Error(JSON.stringify(reading.problems));
     expect(reading.manifest.build.timeout).toBe(600_000);
     expect(reading.written).toMatchObject({ build: { timeout: '10m' } });
-    expect(reading.notes).toEqual(['requires: read and checked for form, not enforced yet', 'claims: read and checked for form, not enforced yet']);
+    expect(reading.notes).toEqual([]);
   });
 
   test('of one line is enough', () => {
@@ -125,6 +125,41 @@ describe('a module.yaml', () => {
     ],
     ['an open reference', `${base}resources:\n  - service: { name: s, run: [sh, "\${root"] }\n`, 6, 'resources[0].service.run[1]', /not closed/],
     ['an output outside the tree', 'module: a\nartifacts:\n  x: { archive: ../.. }\n', 3, 'artifacts.x.archive', /leaves the tree/],
+    [
+      'a secret in a file that others may read',
+      'module: a\nprovides:\n  - instantiation: db\n    secrets: [password]\n    resources:\n      - file: { path: "/etc/${instance.name}", content: "${secret.password}" }\n',
+      6,
+      'provides[0].resources[0].file.content',
+      /`\$\{secret\.password\}` is a secret: it may stand in the content of a file of mode "0600"/,
+    ],
+    [
+      'what is made for each instance under one name',
+      'module: a\nprovides:\n  - instantiation: db\n    resources:\n      - action: { name: make, run: [a], unless: [b] }\n',
+      5,
+      'provides[0].resources[0].action.name',
+      /is the same for every instance/,
+    ],
+    [
+      'a reference to a binding that is not required',
+      'module: a\nrequires:\n  - { instantiation: postgres-database, as: db }\nresources:\n  - file: { path: /a, content: "${bind.bd.host}" }\n',
+      5,
+      'resources[0].file.content',
+      /unknown reference `\$\{bind\.bd\.host\}`: did you mean `bind\.db\.host`\?/,
+    ],
+    [
+      'a reference to a parameter that is not taken',
+      'module: a\nprovides:\n  - instantiation: route\n    parameters: { port: {} }\n    gives: { at: "${with.prot}" }\n',
+      5,
+      'provides[0].gives.at',
+      /did you mean `with\.port`\?/,
+    ],
+    [
+      'two bindings of one name',
+      'module: a\nrequires:\n  - { instantiation: db }\n  - { instantiation: queue, as: db }\n',
+      4,
+      'requires[1].as',
+      /requires\[0\] is bound as `db` already/,
+    ],
     ['a claim without form', 'module: a\nclaims:\n  - { resource: 8080, scope: node }\n', 3, 'claims[0].resource', /put it in quotes/],
     ['a claim of another form', 'module: a\nclaims:\n  - { resource: "8080", scope: node }\n', 3, 'claims[0].resource', /as in port\/8080/],
     ['a key twice', 'module: a\nbuild: {}\nbuild: {}\n', 3, '', /stands here twice/],
