@@ -1,9 +1,6 @@
 -- Claims, requirements and what providers make. Everything here is kept by the same writes that place and declare, under
 -- one lock, so that two of them cannot both take a singular thing.
 
--- To it secrets are sealed; the host says it in its beats.
-alter table node add column seal_key text;
-
 -- What a placement's resources show that it takes on its node, as src/domain/claims.ts has it: paths, services, ports.
 -- Why the effective build is not declared here: a person is needed, or something is made first. It is in force as long as
 -- it is about the build that would be declared; emptying blocked_build asks for another look and keeps the since.
@@ -93,27 +90,6 @@ create table binding (
 create index binding_provider on binding (provider, provider_node);
 create index binding_instance on binding (instance_id);
 
--- A secret of an instance, sealed with the mesh key; and its copies, each sealed to a node's key once, so that deriving
--- twice gives the same declaration.
-create table credential (
-  instance_id text not null references instance (id) on delete cascade,
-  secret text not null,
-  version int not null,
-  sealed text not null,
-  made_at timestamptz not null default now(),
-  primary key (instance_id, secret, version)
-);
-create table sealed_copy (
-  instance_id text not null,
-  secret text not null,
-  version int not null,
-  node text not null references node (name) on delete cascade,
-  seal_key text not null,
-  sealed text not null,
-  primary key (instance_id, secret, version, node, seal_key),
-  foreign key (instance_id, secret, version) references credential (instance_id, secret, version) on delete cascade
-);
-
 -- Whatever was refused is looked at again: something that may have stood in its way has moved.
 create function look_at_blocked_again() returns void language sql as $$
   update placement p set blocked_build = null
@@ -145,10 +121,6 @@ create trigger claim_deleted_unblocks after delete on claim referencing old tabl
 create trigger offer_inserted_unblocks after insert on offer referencing new table as new_rows for each statement execute function look_again_after_new();
 create trigger choice_inserted_unblocks after insert on choice referencing new table as new_rows for each statement execute function look_again_after_new();
 create trigger choice_updated_unblocks after update on choice referencing new table as new_rows for each statement execute function look_again_after_new();
-
--- A node that says another key is sent what it holds sealed for that one.
-create trigger node_seal_key before update on node for each row
-  when (new.seal_key is distinct from old.seal_key) execute function bump_node_itself();
 
 -- What instances are made from, and what their holders are given, names the other's node.
 create function bump_counterparts() returns trigger language plpgsql as $$
