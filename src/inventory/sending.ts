@@ -15,6 +15,8 @@ export type Prepared =
 
 /** Whoever prepared a send and did not say how it ended within this time has died. */
 const LEASE_MS = 30_000;
+/** A node is sent to at once, and after that not sooner again: of a hundred modules that change together it is told a few times and not a hundred. */
+const GAP_MS = 500;
 /** Confirmed declarations that are kept of a node. */
 const KEPT = 10;
 
@@ -22,8 +24,9 @@ export async function nodesToSend(db: Db, limit: number, now: Date): Promise<str
   const rows = await db.query<{ name: string }>(
     `select name from node
      where (version <> derived_version or send_again or (not_worked_out is null and derived_digest is distinct from sent_digest)) and (send_after is null or send_after <= $2)
+       and (sent_at is null or sent_at <= $2::timestamptz - $3 * interval '1 millisecond')
      order by send_after nulls first, name limit $1`,
-    [limit, now],
+    [limit, now, GAP_MS],
   );
   return rows.map((row) => row.name);
 }

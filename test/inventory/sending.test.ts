@@ -17,7 +17,7 @@ import {
   setFacts,
   unassign,
 } from '../../src/inventory';
-import { A, B, beat, declared, digest, facts, fitBuild, node, openStore, placement, read, report, send, tick, times } from './store';
+import { A, B, beat, declared, digest, facts, fitBuild, module, node, openStore, placement, read, report, send, tick, times } from './store';
 
 let db: Db;
 beforeAll(async () => ({ db } = await openStore()));
@@ -115,6 +115,26 @@ describe('sending', () => {
     // The confirm of the first comes late.
     await recordSent(db, on, 1, first.declaration.digest, tick());
     expect((await nodeDetail(db, on))?.sent).toMatchObject({ sequence: 2 });
+  });
+
+  it('is news only to the modules that it is about', async () => {
+    const { name, on } = await declared(db);
+    await send(db, on);
+    const other = `${name}-too`;
+    await module(db, other);
+    const build = await fitBuild(db, other, A, { resources: [{ file: { path: '/etc/too', content: '' } }] });
+    await assign(db, other, on, why);
+    await declareBuild(db, { module: other, buildId: build, nodes: [on], by: 'auto' });
+    const [before, beforeOther] = [await facts(db, name), await facts(db, other)];
+    const sent = await send(db, on);
+    expect((await facts(db, name)).version).toBe(before.version);
+    const told = await facts(db, other);
+    expect(told.version).toBeGreaterThan(beforeOther.version);
+    expect(told.placements).toMatchObject([{ waitingOn: 'node' }]);
+    const received = { sequence: sent?.sequence ?? 0, digest: sent?.digest ?? '' };
+    await recordNodeBeats(db, [beat(on, { received })], tick(), times);
+    expect((await facts(db, name)).version).toBeGreaterThan(before.version);
+    expect(await placement(db, other)).toMatchObject({ waitingOn: 'apply' });
   });
 
   it('takes a sequence above what the node has seen, also when the store knows less', async () => {
