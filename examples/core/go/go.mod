@@ -1,0 +1,3 @@
+module example.org/core
+
+go 1.21

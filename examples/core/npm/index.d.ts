@@ -1,0 +1,2 @@
+/** Shown beside whatever a service answers. */
+export declare const motto: string;

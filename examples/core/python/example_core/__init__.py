@@ -1,0 +1,3 @@
+"""What every service of the house says alike."""
+
+MOTTO = "open to all"
