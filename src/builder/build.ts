@@ -1,6 +1,7 @@
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { EnvironmentError } from '../domain/errors';
+import { sourceTree } from '../imports/tree';
 import type { KeyPair } from '../link';
 import type { RegistryClient } from '../registry';
 import type { Manifest } from '../schema/manifest';
@@ -96,6 +97,7 @@ async function build(tools: BuildTools, attempt: Attempt, clock: Clock, work: Wo
     return failed('checkout', `${first?.file}:${first?.line} ${first?.key} ${first?.message}`, []);
   }
 
+  const { files } = await sourceTree(work.tree, stopper.signal);
   const inputs = takeInputs(request.inputs);
   const stopped = await runCommands(tools, attempt, clock, work, reading.manifest);
   if (stopped !== null) return stopped.kind === 'failed' ? failed(stopped.step, stopped.reason, inputs) : environment(stopped.step, stopped.reason);
@@ -105,7 +107,7 @@ async function build(tools: BuildTools, attempt: Attempt, clock: Clock, work: Wo
   await rm(join(work.tree, '.git'), { recursive: true, force: true });
   const outputs = await findOutputs(reading.manifest, work.tree);
   if (typeof outputs === 'string') return failed('pack', outputs, inputs);
-  const packed = await packOutputs(outputs, work.directory);
+  const packed = await packOutputs(outputs, { root: work.tree, tracked: files.map(({ path }) => path) }, work.directory);
   if (typeof packed === 'string') return failed('pack', packed, inputs);
 
   clock.begin('push');

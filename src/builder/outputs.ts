@@ -1,10 +1,10 @@
-import { realpath, stat } from 'node:fs/promises';
-import { join, relative } from 'node:path';
-import { ArchiveRefused, inspectArchive, packDirectory } from '../pack';
+import { readdir, realpath, stat } from 'node:fs/promises';
+import { join, posix, relative } from 'node:path';
 import type { RegistryClient } from '../registry';
 import { pushArtifact } from '../registry';
 import { type Manifest, sourceOfArtifact } from '../schema/manifest';
 import type { ArtifactKind } from '../schema/primitives';
+import { packArtifact } from './packing';
 import type { Built } from './provenance';
 
 /** What `artifacts` of the manifest names in the tree, once the commands have ended. */
@@ -19,35 +19,57 @@ export async function findOutputs(manifest: Manifest, tree: string): Promise<Out
   const root = await realpath(tree);
   const outputs: Output[] = [];
   for (const [name, artifact] of Object.entries(manifest.artifacts).sort(([a], [b]) => (a < b ? -1 : 1))) {
-    const { kind, path: declared } = sourceOfArtifact(artifact);
+    const { kind, path: written } = sourceOfArtifact(artifact);
+    const declared = kind === 'wheel' ? await theOnly(root, written) : written;
+    if (typeof declared !== 'string') return `artifact ${name}: ${declared.wrong}`;
     const path = await realpath(join(tree, declared)).catch(() => null);
     if (path === null) return `artifact ${name}: ${declared} is not there after the build: look at build.run, or at artifacts in module.yaml`;
     const inside = relative(root, path);
     if (inside.startsWith('..')) return `artifact ${name}: ${declared} is a link out of the tree`;
     const found = await stat(path);
-    if (kind === 'archive' && !found.isDirectory()) return `artifact ${name}: ${declared} is not a directory: write \`file: ${declared}\` for a file`;
-    if (kind === 'file' && !found.isFile()) return `artifact ${name}: ${declared} is not a file: write \`archive: ${declared}\` for a directory`;
+    const isFile = kind === 'file' || kind === 'wheel';
+    if (!isFile && !found.isDirectory())
+      return `artifact ${name}: ${declared} is not a directory${kind === 'archive' ? `: write \`file: ${declared}\` for a file` : ''}`;
+    if (isFile && !found.isFile())
+      return `artifact ${name}: ${declared} is not a file${kind === 'file' ? `: write \`archive: ${declared}\` for a directory` : ''}`;
     outputs.push({ name, kind, path });
   }
   return outputs;
 }
 
-/** Archives are packed into `scratch`. A string: what is in one no host would unpack, which is better said now than on each node. */
-export async function packOutputs(outputs: readonly Output[], scratch: string): Promise<Output[] | string> {
+/** A wheel has its version in its name, which the manifest need not know: `*` in the last part of the path stands for it. */
+async function theOnly(root: string, declared: string): Promise<string | { wrong: string }> {
+  const pattern = posix.basename(declared);
+  if (!pattern.includes('*')) return declared;
+  const directory = posix.dirname(declared);
+  const matching = new RegExp(`^${pattern.split('*').map(escaped).join('.*')}$`);
+  const found = (await readdir(join(root, directory)).catch(() => [])).filter((entry) => matching.test(entry)).sort();
+  const [only] = found;
+  if (found.length > 1) return { wrong: `${declared} is ${found.join(' and ')}: name one of them` };
+  return only === undefined ? declared : posix.join(directory, only);
+}
+
+function escaped(text: string): string {
+  return text.replace(/[.+?^${}()|[\]\\]/g, '\\$&');
+}
+
+/** Packed into `scratch`. A string: what is in one no host would unpack, or no build could use, which is better said now than there. */
+export async function packOutputs(
+  outputs: readonly Output[],
+  tree: { readonly root: string; readonly tracked: readonly string[] },
+  scratch: string,
+): Promise<Output[] | string> {
+  const built = { root: await realpath(tree.root), tracked: tree.tracked, outputs: outputs.map((output) => output.path) };
   const packed: Output[] = [];
   for (const output of outputs) {
-    if (output.kind === 'file') {
+    const { kind, name } = output;
+    if (kind === 'file') {
       packed.push(output);
       continue;
     }
-    const path = join(scratch, `${output.name}.tar.gz`);
-    try {
-      await packDirectory(output.path, path);
-      await inspectArchive(path);
-    } catch (error) {
-      if (!(error instanceof ArchiveRefused)) throw error;
-      return `artifact ${output.name}: ${error.message}`;
-    }
+    const path = join(scratch, `${name}.${kind === 'wheel' ? 'whl' : 'tar.gz'}`);
+    const wrong = await packArtifact(kind, output.path, built, path);
+    if (wrong !== null) return `artifact ${name}: ${wrong}`;
     packed.push({ ...output, path });
   }
   return packed;

@@ -3,5 +3,6 @@
  * been looked at. Nothing of a refused archive is written.
  */
 export { ArchiveRefused, defaultLimits, inspectArchive } from './inspect';
-export { packDirectory } from './pack';
+export { packDirectory, packFiles } from './pack';
 export { unpackArchive } from './unpack';
+export { normaliseWheel, unpackWheel } from './wheel';

@@ -26,6 +26,24 @@ interface Entry {
 export async function packDirectory(dir: string, outFile: string): Promise<void> {
   const entries: Entry[] = [];
   await walk(dir, [], entries);
+  await write(entries, outFile);
+}
+
+/**
+ * Packs these files of a tree alone, below `prefix`, in the same form; directories get no entries of their own.
+ * @throws ArchiveRefused as packDirectory does.
+ */
+export async function packFiles(dir: string, names: readonly string[], outFile: string, prefix = ''): Promise<void> {
+  const sorted = [...new Set(names)].sort((a, b) => Buffer.compare(Buffer.from(a), Buffer.from(b)));
+  const entries: Entry[] = [];
+  for (const name of sorted) {
+    const entry = await entryOf(`${dir}/${name}`, `${prefix}${name}`);
+    if (entry.kind !== 'directory') entries.push(entry);
+  }
+  await write(entries, outFile);
+}
+
+async function write(entries: readonly Entry[], outFile: string): Promise<void> {
   const links = new Map(entries.filter((entry) => entry.kind === 'symlink').map((entry) => [entry.name, entry.target]));
   for (const [name, target] of links) {
     if (followLink(name.split('/'), target, links) === 'outside') throw new ArchiveRefused(`${name} is a link out of the tree, to ${target}`);
@@ -59,16 +77,19 @@ async function walk(root: string, parts: readonly string[], entries: Entry[]): P
     const own = raw.toString('utf8');
     const name = [...parts, own].join('/');
     if (!isUtf8(raw)) throw new ArchiveRefused(`${name} has a name that is no UTF-8: rename it`);
-    const path = `${root}/${name}`;
-    const found = await lstat(path);
-    const entry = { name, path, isExecutable: (found.mode & 0o111) !== 0, target: '' };
-    if (found.isDirectory()) {
-      entries.push({ ...entry, kind: 'directory' });
-      await walk(root, [...parts, own], entries);
-    } else if (found.isFile()) entries.push({ ...entry, kind: 'file' });
-    else if (found.isSymbolicLink()) entries.push({ ...entry, kind: 'symlink', target: await targetOf(path, name) });
-    else throw new ArchiveRefused(`${name} is neither a file, a directory nor a link`);
+    const entry = await entryOf(`${root}/${name}`, name);
+    entries.push(entry);
+    if (entry.kind === 'directory') await walk(root, [...parts, own], entries);
   }
+}
+
+async function entryOf(path: string, name: string): Promise<Entry> {
+  const found = await lstat(path);
+  const entry = { name, path, isExecutable: (found.mode & 0o111) !== 0, target: '' };
+  if (found.isDirectory()) return { ...entry, kind: 'directory' };
+  if (found.isFile()) return { ...entry, kind: 'file' };
+  if (found.isSymbolicLink()) return { ...entry, kind: 'symlink', target: await targetOf(path, name) };
+  throw new ArchiveRefused(`${name} is neither a file, a directory nor a link`);
 }
 
 async function targetOf(path: string, name: string): Promise<string> {
