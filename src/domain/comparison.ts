@@ -2,39 +2,37 @@
  * The heart: from the facts of one module, what is so, what is next and why. Pure, total, small.
  * It reads top to bottom as one story; everything else only carries out what it says.
  */
-import type { BuildFacts, Comparison, DeclarePolicy, Facts, Iso, Next, PlacementFacts, RequestFacts, Situation, Verdict } from './facts';
-import { resultLine, short } from './line';
-import { minuteOf, type Times } from './times';
+import { isOutdated, isUnstarted, staleReason } from './currency';
+import type { BuildFacts, Comparison, Decision, Facts, Iso, Next, RequestFacts, Situation, Verdict } from './facts';
+import { resultLine } from './line';
+import { declaring, type Nodes, readNodes, tracking } from './nodes';
+import { hasLasted, minuteOf, type Times } from './times';
+import { goesOnReason, isPastCap, type Wait, waitDeadlines, waitForMissing, waitOf } from './waiting';
+import { short } from './words';
 
 /** What the comparison found about the head before anything is decided about nodes. */
 type Head =
   | { readonly state: 'unknown' }
   | { readonly state: 'uninspected'; readonly request: RequestFacts | null }
-  | { readonly state: 'invalid'; readonly problem: string; readonly since: Iso }
+  | { readonly state: 'invalid'; readonly problem: string; readonly reason: string; readonly since: Iso }
+  | { readonly state: 'cycle'; readonly way: string; readonly isBootstrap: boolean; readonly since: Iso }
+  | { readonly state: 'waiting'; readonly wait: Wait }
   | { readonly state: 'unbuilt'; readonly request: RequestFacts | null; readonly closure: string }
   | { readonly state: 'failed'; readonly build: BuildFacts }
   | { readonly state: 'fit'; readonly build: BuildFacts };
 
-interface Decision {
-  readonly next: Next;
-  readonly situation: Situation;
-  readonly reason: string;
-  readonly since: Iso | null;
-  readonly needsPerson: boolean;
-}
-
 export function compare(facts: Facts, times: Times): Comparison {
-  const head = readHead(facts);
+  const head = readHead(facts, times);
   const nodes = readNodes(facts, times);
   const decision = decide(facts, head, nodes, times);
   return {
     module: facts.module,
     version: facts.version,
     ...decision,
-    cancel: superseded(facts),
+    cancel: unwanted(facts, head, times),
     verdict: verdictOf(facts),
-    line: resultLine(facts, nodes, head.state === 'invalid' ? head.problem : null),
-    until: nextLook(facts, nodes, times),
+    line: resultLine(facts, nodes, headPart(head)),
+    until: nextLook(facts, head, nodes, times),
     inStep: decision.situation === 'in step',
     counts: {
       placements: facts.placements.length,
@@ -47,53 +45,52 @@ export function compare(facts: Facts, times: Times): Comparison {
   };
 }
 
-function readHead(facts: Facts): Head {
-  const { source, inspection } = facts;
+function readHead(facts: Facts, times: Times): Head {
+  const { source, inspection, graph, headBuild } = facts;
   if (source.head === null) return { state: 'unknown' };
   const { commit } = source.head;
-  const open = (kind: RequestFacts['kind']): RequestFacts | null =>
-    facts.requests.find((request) => request.kind === kind && request.commit === commit && !request.isStopping) ?? null;
-  if (inspection === null || inspection.commit !== commit) return { state: 'uninspected', request: open('inspect') };
-  if (inspection.outcome === 'invalid') {
-    return { state: 'invalid', problem: inspection.problems[0] ?? 'its manifest is invalid', since: inspection.answeredAt };
+  if (inspection === null || inspection.commit !== commit) {
+    return { state: 'uninspected', request: openOf(facts, commit, 'inspect')[0] ?? null };
   }
+  if (inspection.outcome === 'invalid') {
+    const problem = inspection.problems[0] ?? 'its manifest is invalid';
+    return { state: 'invalid', problem, reason: `the manifest at ${short(commit)} is invalid: ${problem}`, since: inspection.answeredAt };
+  }
+  const [conflict] = graph.conflicts;
+  if (conflict !== undefined) {
+    const problem = `${facts.module} exports ${conflict.name}, which ${conflict.module} exported before: one of the two has to change its name`;
+    return { state: 'invalid', problem, reason: problem, since: inspection.answeredAt };
+  }
+  const isJudged = hasVerdict(facts);
+  const since = graph.staleSince ?? source.head.since;
+  if (graph.cycle !== null) return { state: 'cycle', way: graph.cycle.join(' → '), isBootstrap: false, since };
+  const builds = openOf(facts, commit, 'build');
+  const request = builds.find((one) => !isUnstarted(one)) ?? builds.find((one) => !isOutdated(one, facts)) ?? builds[0] ?? null;
+  if (headBuild !== null && isJudged && facts.again === null && request === null)
+    return headBuild.verdict === 'fit' ? { state: 'fit', build: headBuild } : { state: 'failed', build: headBuild };
   const closure = facts.closure ?? '';
-  const request = open('build');
-  const { headBuild } = facts;
-  if (headBuild === null || headBuild.verdict === 'outstanding' || facts.again !== null || request !== null)
-    return { state: 'unbuilt', request, closure };
-  return headBuild.verdict === 'fit' ? { state: 'fit', build: headBuild } : { state: 'failed', build: headBuild };
+  // What runs ends: its closure is what it fetched, and what moved meanwhile makes it stale after, not wrong.
+  if (request !== null && !isUnstarted(request)) return { state: 'unbuilt', request, closure };
+  if (graph.bootstrap !== null && !isJudged) return { state: 'cycle', way: graph.bootstrap.join(' → '), isBootstrap: true, since };
+  const wait = isJudged ? waitForMissing(graph) : waitOf(facts, times);
+  if (wait !== null) return { state: 'waiting', wait };
+  const isWanted = request !== null && (!isOutdated(request, facts) || isPastCap(facts, times));
+  return { state: 'unbuilt', request: isWanted ? request : null, closure };
 }
 
-export interface Nodes {
-  readonly declared: readonly PlacementFacts[];
-  readonly applied: readonly PlacementFacts[];
-  readonly outstanding: readonly PlacementFacts[];
-  readonly stuck: readonly PlacementFacts[];
-  /** Placements that the effective build is not declared on yet. */
-  readonly undeclared: readonly PlacementFacts[];
+function openOf({ requests }: Facts, commit: string, kind: RequestFacts['kind']): RequestFacts[] {
+  return requests.filter((request) => request.kind === kind && request.commit === commit && !request.isStopping);
 }
 
-function readNodes(facts: Facts, times: Times): Nodes {
-  const declared = facts.placements.filter((placement) => placement.build !== null);
-  const outstanding = declared.filter((placement) => !placement.isApplied);
-  return {
-    declared,
-    applied: declared.filter((placement) => placement.isApplied),
-    outstanding,
-    stuck: outstanding.filter((placement) => isStuck(placement, facts.now, times)),
-    undeclared: facts.placements.filter((placement) => placement.build === null || placement.build.id !== facts.effective?.id),
-  };
+function hasVerdict({ headBuild }: Facts): boolean {
+  return headBuild !== null && headBuild.verdict !== 'outstanding';
 }
 
-/** Three reports failed on the same resources, or one trouble held for an hour. A node that is off is neither. */
-function isStuck(placement: PlacementFacts, now: Iso, times: Times): boolean {
-  const { failing } = placement;
-  if (failing !== null) return failing.count >= 3 || hasLasted(failing.since, now, times.stuckAfter);
-  const isTroubled = placement.waitingOn === 'send' || placement.waitingOn === 'workout';
-  return (
-    isTroubled && placement.detail !== null && placement.outstandingSince !== null && hasLasted(placement.outstandingSince, now, times.stuckAfter)
-  );
+/** What the result line says of the head where no build of it speaks. */
+function headPart(head: Head): string | null {
+  if (head.state === 'invalid') return `invalid: ${head.problem}`;
+  if (head.state === 'cycle') return `${head.isBootstrap ? 'bootstrap cycle' : 'cycle'} ${head.way}`;
+  return head.state === 'waiting' ? head.wait.part : null;
 }
 
 function decide(facts: Facts, head: Head, nodes: Nodes, times: Times): Decision {
@@ -133,10 +130,16 @@ function standingOf(facts: Facts, head: Head, nodes: Nodes, times: Times): Decis
     return {
       next: nothing,
       situation: 'invalid',
-      reason: `the manifest at ${shortHead(facts)} is invalid: ${head.problem}`,
+      reason: head.reason,
       since: head.since,
       needsPerson: true,
     };
+  }
+  if (head.state === 'cycle') {
+    const reason = head.isBootstrap
+      ? `${head.way}: each waits for the other's first fit build, and only tests close the circle: take the import out of the tests until one is fit`
+      : `${head.way} is a cycle of build edges: none of them is built until one import is gone`;
+    return { next: nothing, situation: 'cycle', reason, since: head.since, needsPerson: true };
   }
   if (head.state === 'failed') {
     const { build } = head;
@@ -187,18 +190,21 @@ function headWork(facts: Facts, head: Head, times: Times): Decision | null {
     const next: Next = { kind: 'inspect', commit: source.commit, requestId: head.request?.id ?? null };
     return inFlight(facts, next, head.request, 'settling', `${short(source.commit)} has not been inspected yet`, source.since, times);
   }
+  if (head.state === 'waiting') {
+    const { on, reason, since, needsPerson } = head.wait;
+    return { next: { kind: 'wait', on }, situation: 'waiting', reason: `${staleReason(facts)}; ${reason}`, since, needsPerson };
+  }
   if (head.state === 'unbuilt') {
     const next: Next = { kind: 'build', commit: source.commit, closure: head.closure, requestId: head.request?.id ?? null };
-    return inFlight(facts, next, head.request, 'building', buildReason(facts), source.since, times);
+    return inFlight(facts, next, head.request, 'building', buildReason(facts, times), facts.graph.staleSince ?? source.since, times);
   }
   return null;
 }
 
-function buildReason(facts: Facts): string {
-  const at = shortHead(facts);
-  if (facts.again !== null) return `${facts.again.by} asked for another build of ${at}`;
-  if (facts.effective === null) return `${at} has not been built and nothing was before`;
-  return `source moved to ${at}, built from ${short(facts.effective.commit)}`;
+function buildReason(facts: Facts, times: Times): string {
+  if (facts.again !== null) return `${facts.again.by} asked for another build of ${shortHead(facts)}`;
+  const goesOn = hasVerdict(facts) ? null : goesOnReason(facts, times);
+  return goesOn === null ? staleReason(facts) : `${staleReason(facts)}; ${goesOn}`;
 }
 
 function inFlight(facts: Facts, next: Next, request: RequestFacts | null, situation: Situation, reason: string, since: Iso, times: Times): Decision {
@@ -234,74 +240,33 @@ function inFlight(facts: Facts, next: Next, request: RequestFacts | null, situat
   };
 }
 
-/** The fit, effective build that some placements do not name yet. */
-function declaring(facts: Facts, nodes: Nodes): Decision | null {
-  const { effective } = facts;
-  if (effective === null || effective.verdict !== 'fit' || nodes.undeclared.length === 0 || facts.hold !== null) return null;
-  const policy: DeclarePolicy = facts.effectiveDeclare ?? facts.meshDeclare;
-  const names = nodes.undeclared.map((placement) => placement.node);
-  if (policy === 'auto' || facts.approved?.buildId === effective.id) {
-    return {
-      next: { kind: 'declare', buildId: effective.id, commit: effective.commit, nodes: names },
-      situation: 'declaring',
-      reason: `${short(effective.commit)} is fit and ${names.length} of ${facts.placements.length} nodes are declared otherwise`,
-      since: effective.answeredAt,
-      needsPerson: false,
-    };
-  }
-  return {
-    next: { kind: 'ask', buildId: effective.id, commit: effective.commit, nodes: names.length },
-    situation: 'asking',
-    reason: `${short(effective.commit)} is fit and waits for a person to declare it on ${names.length} nodes`,
-    since: effective.answeredAt,
-    needsPerson: true,
-  };
-}
-
-function tracking(facts: Facts, nodes: Nodes): Decision | null {
-  const [first] = nodes.outstanding;
-  if (first === undefined) return null;
-  const since =
-    nodes.outstanding
-      .map((placement) => placement.outstandingSince)
-      .filter((at) => at !== null)
-      .sort()[0] ?? null;
-  return {
-    next: { kind: 'track', nodes: nodes.outstanding.length },
-    situation: 'applying',
-    reason: `waits for ${nodes.outstanding.length} of ${facts.placements.length} nodes: ${first.node} ${owes(first)}`,
-    since,
-    needsPerson: false,
-  };
-}
-
-function owes(placement: PlacementFacts): string {
-  const detail = placement.detail === null ? '' : ` (${placement.detail})`;
-  if (placement.awaySince !== null) return `is away since ${minuteOf(placement.awaySince)}`;
-  if (placement.failing !== null) return `failed ${placement.failing.resources.join(', ')}${detail}`;
-  if (placement.waitingOn === 'workout') return `cannot be worked out${detail}`;
-  if (placement.waitingOn === 'send') return `has not been sent it${detail}`;
-  if (placement.waitingOn === 'node') return 'has been sent it and has not received it';
-  return 'has not applied it';
-}
-
 /** The newest answer holds until another try of the same closure has answered. */
 function verdictOf(facts: Facts): Verdict {
   return facts.headBuild?.verdict ?? 'outstanding';
 }
 
-/** A new head cancels what has not started, and what runs only where the module says so. */
-function superseded(facts: Facts): readonly string[] {
-  const head = facts.source.head?.commit;
-  if (head === undefined) return [];
-  const stopsRunning = facts.inspection?.commit === head && facts.inspection.supersede === 'cancel';
+/**
+ * A new head, and an input that moved, cancel what has not started; a new head what runs too, where the module says so. What
+ * was asked for before its inputs began to move again is taken back and waits for them; past the cap it stays in the queue.
+ */
+function unwanted(facts: Facts, head: Head, times: Times): readonly string[] {
+  const commit = facts.source.head?.commit;
+  if (commit === undefined) return [];
+  const stopsRunning = facts.inspection?.commit === commit && facts.inspection.supersede === 'cancel';
+  const isBarred = head.state === 'waiting' || head.state === 'cycle' || head.state === 'invalid';
   return facts.requests
-    .filter((request) => !request.isStopping && request.commit !== head && (request.state !== 'taken' || stopsRunning))
+    .filter((request) => {
+      if (request.isStopping) return false;
+      if (!isUnstarted(request)) return stopsRunning && request.commit !== commit;
+      if (request.commit !== commit) return true;
+      if (request.kind !== 'build') return false;
+      return isBarred ? !hasVerdict(facts) : isOutdated(request, facts) && !isPastCap(facts, times);
+    })
     .map((request) => request.id);
 }
 
-function nextLook(facts: Facts, nodes: Nodes, times: Times): Iso | null {
-  const deadlines: number[] = [];
+function nextLook(facts: Facts, head: Head, nodes: Nodes, times: Times): Iso | null {
+  const deadlines: number[] = head.state === 'waiting' ? waitDeadlines(facts, times).filter((at) => at > Date.parse(facts.now)) : [];
   const after = (iso: Iso, ms: number): void => {
     const at = Date.parse(iso) + ms;
     if (at > Date.parse(facts.now)) deadlines.push(at);
@@ -315,10 +280,6 @@ function nextLook(facts: Facts, nodes: Nodes, times: Times): Iso | null {
     if (placement.awaySince === null && placement.outstandingSince !== null) deadlines.push(Date.parse(facts.now) + times.hostAway);
   }
   return deadlines.length === 0 ? null : new Date(Math.min(...deadlines)).toISOString();
-}
-
-function hasLasted(since: Iso, now: Iso, ms: number): boolean {
-  return Date.parse(now) - Date.parse(since) >= ms;
 }
 
 function shortHead(facts: Facts): string {

@@ -226,3 +226,6 @@ export interface Comparison {
   readonly counts: PlacementCounts;
   readonly stuckOn: readonly string[];
 }
+
+/** What a comparison decides, apart from what it counts. */
+export type Decision = Pick<Comparison, 'next' | 'situation' | 'reason' | 'since' | 'needsPerson'>;

@@ -1,15 +1,15 @@
 /** The result line: the one true line that an operator reads, made from facts alone. */
-import type { Nodes } from './comparison';
+import { staleReason } from './currency';
 import type { Facts, PlacementFacts, RequestFacts } from './facts';
+import type { Nodes } from './nodes';
 import { minuteOf } from './times';
+import { short } from './words';
 
-export function short(commit: string): string {
-  return commit.slice(0, 7);
-}
+export { short };
 
-/** The line without the module's name. `problem` is the first fault of an invalid manifest of the head. */
-export function resultLine(facts: Facts, nodes: Nodes, problem: string | null): string {
-  return [sourcePart(facts), ...builtParts(facts, problem), ...nodeParts(facts, nodes), ...holdPart(facts)].join(' · ');
+/** The line without the module's name. `standing` is what keeps the head from being built: invalid, a cycle, what it waits for. */
+export function resultLine(facts: Facts, nodes: Nodes, standing: string | null): string {
+  return [sourcePart(facts), ...builtParts(facts, standing), ...unparsedPart(facts), ...nodeParts(facts, nodes), ...holdPart(facts)].join(' · ');
 }
 
 function sourcePart(facts: Facts): string {
@@ -20,11 +20,11 @@ function sourcePart(facts: Facts): string {
   return `${head === null ? 'source' : at} (${word}, since ${minuteOf(trouble.since)})`;
 }
 
-function builtParts(facts: Facts, problem: string | null): string[] {
+function builtParts(facts: Facts, standing: string | null): string[] {
   const { head } = facts.source;
   if (head === null) return [];
   const parts: string[] = [];
-  if (problem !== null) parts.push(`invalid: ${problem}`);
+  if (standing !== null) parts.push(standing);
   const open = facts.requests.find((request) => request.commit === head.commit && !request.isStopping);
   if (open !== undefined) parts.push(requestPart(facts, open));
   const { headBuild, effective } = facts;
@@ -36,13 +36,25 @@ function builtParts(facts: Facts, problem: string | null): string[] {
         `failed at ${short(headBuild.commit)}${tries}${headBuild.answeredAt === null ? '' : ` since ${minuteOf(headBuild.answeredAt)}`}`,
         headBuild.reason ?? 'no reason given',
       );
-  } else if (problem === null && open === undefined) {
-    parts.push(facts.inspection?.commit === head.commit ? 'not built yet' : 'not inspected yet');
+  } else if (standing === null && open === undefined) {
+    parts.push(facts.inspection?.commit === head.commit ? unbuiltPart(facts) : 'not inspected yet');
   }
   if (effective !== null && headBuild?.verdict !== 'fit' && facts.placements.some((placement) => placement.build?.id === effective.id)) {
-    parts.push(`${short(effective.commit)} stays declared`);
+    // Of the same commit, and yet another build: its inputs are what differs.
+    parts.push(effective.commit === head.commit ? 'the build with the inputs of before stays declared' : `${short(effective.commit)} stays declared`);
   }
   return parts;
+}
+
+function unbuiltPart(facts: Facts): string {
+  return facts.effective?.commit === facts.source.head?.commit ? `stale: ${staleReason(facts)}` : 'not built yet';
+}
+
+/** Unknown never deletes an edge, and that is said. */
+function unparsedPart({ graph }: Facts): string[] {
+  const [first] = graph.unparsed;
+  if (first === undefined) return [];
+  return [`${first}${graph.unparsed.length > 1 ? ` and ${graph.unparsed.length - 1} more files` : ''}: cannot be parsed, its edges of before stay`];
 }
 
 function requestPart(facts: Facts, request: RequestFacts): string {

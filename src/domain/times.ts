@@ -46,6 +46,11 @@ export const defaultTimes: Times = {
   fallback: 6 * hour,
 };
 
+/** @param ms for how long, at least. */
+export function hasLasted(since: string, now: string, ms: number): boolean {
+  return Date.parse(now) - Date.parse(since) >= ms;
+}
+
 /** The form in which a time stands in a stored line: to the minute, in UTC. */
 export function minuteOf(iso: string): string {
   return `${iso.slice(0, 16)}Z`;

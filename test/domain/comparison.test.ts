@@ -228,7 +228,7 @@ describe('properties', () => {
         const found = compare(facts, defaultTimes);
         expect(found.reason).not.toBe('');
         if (found.next.kind !== 'nothing') return;
-        expect(['in step', 'held', 'failed', 'invalid', 'unreadable', 'stuck']).toContain(found.situation);
+        expect(['in step', 'held', 'failed', 'invalid', 'cycle', 'unreadable', 'stuck']).toContain(found.situation);
         if (found.situation !== 'in step') return;
         expect(facts.source.trouble).toBeNull();
         expect(facts.headBuild?.verdict).toBe('fit');

@@ -1,0 +1,104 @@
+/**
+ * Ordering: whether a head that has no verdict may be built now, as far as the graph goes, and what it waits for if not.
+ * Whether it is stale at all is another question, and another file: currency.ts.
+ */
+import type { Facts, GraphFacts, Iso, MissingInput, SettlingInput } from './facts';
+import { minuteOf, type Times } from './times';
+
+export interface Wait {
+  /** "core to settle": what has to happen first. */
+  readonly on: string;
+  /** How the result line says it. */
+  readonly part: string;
+  readonly reason: string;
+  readonly since: Iso;
+  readonly needsPerson: boolean;
+}
+
+/** An input without any artifact is waited for without bound, the others while they get on and the cap is not reached. */
+export function waitOf(facts: Facts, times: Times): Wait | null {
+  return waitForMissing(facts.graph) ?? waitForSettling(facts, times);
+}
+
+/** There is nothing to build with. */
+export function waitForMissing({ missing, settling }: GraphFacts): Wait | null {
+  const [first] = [...missing].sort((a, b) => Number(b.needsPerson) - Number(a.needsPerson) || (a.module < b.module ? -1 : 1));
+  if (first === undefined) return null;
+  const needsPerson = missing.some((input) => input.needsPerson);
+  const others = andMore(new Set(missing.map((input) => input.module)).size);
+  const doing = settling.find((input) => input.module === first.module);
+  const state = doing === undefined ? '' : `, ${stateOf(doing)}`;
+  return {
+    on: `an artifact of ${first.module}${others}`,
+    part: `waiting for ${first.module} (${because(first)}${state})${others} since ${minuteOf(first.since)}`,
+    reason: `waits for ${first.module}${others}: ${first.because}${state}`,
+    since: first.since,
+    needsPerson,
+  };
+}
+
+/** In brackets after the module's name that name is not said again. */
+function because({ module, because: clause }: MissingInput): string {
+  return clause.startsWith(`${module} `) ? clause.slice(module.length + 1) : clause;
+}
+
+function waitForSettling(facts: Facts, times: Times): Wait | null {
+  if (isPastCap(facts, times)) return null;
+  const [first, ...others] = gettingOn(facts, times);
+  if (first === undefined) return null;
+  const since = waitsSince(facts);
+  const more = andMore(others.length + 1);
+  return {
+    on: `${first.module}${more} to settle`,
+    part: `waiting for ${first.module} (${stateOf(first)})${more} since ${minuteOf(since)}`,
+    reason: `waits for ${first.module} (${stateOf(first)})${more} to settle`,
+    since,
+    needsPerson: false,
+  };
+}
+
+/** Settling inputs that patience is not over for, those that work before those that wait. */
+function gettingOn(facts: Facts, times: Times): SettlingInput[] {
+  const now = Date.parse(facts.now);
+  return facts.graph.settling
+    .filter((input) => now - Date.parse(input.progressAt) < times.patience)
+    .sort((a, b) => urgency[a.state] - urgency[b.state] || (a.module < b.module ? -1 : 1));
+}
+
+const urgency = { building: 0, inspecting: 1, waiting: 2 } as const;
+
+function stateOf({ state, takenBy }: SettlingInput): string {
+  if (state === 'waiting') return 'waiting for its inputs';
+  if (takenBy === null) return `${state === 'building' ? 'its build' : 'its inspection'} waits for a builder`;
+  return `${state} on ${takenBy}`;
+}
+
+function andMore(count: number): string {
+  return count > 1 ? ` and ${count - 1} more` : '';
+}
+
+function waitsSince({ graph, source, now }: Facts): Iso {
+  return graph.staleSince ?? source.head?.since ?? now;
+}
+
+/** It has been stale so long that it is built with what is effective, whatever still moves. */
+export function isPastCap(facts: Facts, times: Times): boolean {
+  return Date.parse(facts.now) - Date.parse(waitsSince(facts)) >= times.patienceCap;
+}
+
+/** Why it goes on although an input has not settled; null when all have. */
+export function goesOnReason(facts: Facts, times: Times): string | null {
+  const { settling } = facts.graph;
+  const [first] = settling;
+  if (first === undefined) return null;
+  const more = andMore(settling.length);
+  if (gettingOn(facts, times).length > 0) return `has waited since ${minuteOf(waitsSince(facts))} for ${first.module}${more}, which still moves`;
+  const latest = [...settling].sort((a, b) => (a.progressAt < b.progressAt ? 1 : -1))[0] ?? first;
+  return `goes on without ${latest.module}${more}, no progress since ${minuteOf(latest.progressAt)}`;
+}
+
+/** When what is waited for now may have to be waited for no more, though no fact moves. */
+export function waitDeadlines(facts: Facts, times: Times): number[] {
+  const patient = gettingOn(facts, times).map((input) => Date.parse(input.progressAt) + times.patience);
+  return patient.length === 0 ? [] : [...patient, Date.parse(waitsSince(facts)) + times.patienceCap];
+}
