@@ -1,0 +1,2 @@
+import { nothingFound, type ReadLanguage } from './types';
+export const readPython: ReadLanguage = async () => nothingFound;
