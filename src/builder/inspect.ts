@@ -2,6 +2,7 @@ import { constants } from 'node:fs';
 import { open } from 'node:fs/promises';
 import { join } from 'node:path';
 import { EnvironmentError } from '../domain/errors';
+import { deriveGraph } from '../imports';
 import type { ManifestReading } from '../schema/manifestFile';
 import { MANIFEST_FILE, MANIFEST_MAX_BYTES, parseManifest } from '../schema/manifestFile';
 import type { InspectAnswer, InspectRequest } from '../schema/messages';
@@ -23,7 +24,10 @@ export async function performInspection(
     const { repository, ref, commit } = request;
     await checkoutCommit({ repository, ref, commit, dir: work.tree, timeoutMs: tools.limits.checkoutMs, signal: stopper.signal });
     const reading = await readManifest(work.tree, request.module);
-    return reading.valid ? { outcome: 'valid', manifest: reading.written, notes: reading.notes } : { outcome: 'invalid', problems: reading.problems };
+    if (!reading.valid) return { outcome: 'invalid', problems: reading.problems };
+    const cache = join(tools.home.directory, 'programs');
+    const { notes, ...derived } = await deriveGraph(work.tree, reading.manifest, { signal: stopper.signal, cache });
+    return { outcome: 'valid', manifest: reading.written, notes: [...reading.notes, ...notes], ...derived };
   } catch (error) {
     const why = stopper.why();
     if (why !== null) return { outcome: 'environment', reason: why.reason };

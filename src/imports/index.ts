@@ -4,12 +4,13 @@
  * only it knows what all modules export.
  */
 import type { Manifest } from '../schema/manifest';
+import type { Language } from '../schema/messages';
 import { bindExports } from './bindings';
 import { assembled, declaredNames, type Graph } from './findings';
 import { readGo } from './go';
 import { readPython } from './python';
 import { sourceTree } from './tree';
-import type { Reader, Reading } from './types';
+import type { LanguageFindings, Reader, Reading } from './types';
 
 const READERS: readonly Reader[] = [
   { language: 'go', read: readGo },
@@ -22,6 +23,14 @@ const READERS: readonly Reader[] = [
  */
 export async function deriveGraph(root: string, manifest: Manifest, reading: Reading): Promise<Graph> {
   const tree = await sourceTree(root, reading.signal);
-  const found = new Map(await Promise.all(READERS.map(async ({ language, read }) => [language, await read(tree, reading)] as const)));
+  const ended = await Promise.allSettled(READERS.map(({ read }) => read(tree, reading)));
+  // Only when none is at work any more: whoever called takes the tree away.
+  const failed = ended.find((one) => one.status === 'rejected');
+  if (failed !== undefined) throw failed.reason;
+  const found = new Map<Language, LanguageFindings>();
+  READERS.forEach(({ language }, at) => {
+    const one = ended[at];
+    if (one?.status === 'fulfilled') found.set(language, one.value);
+  });
   return assembled(found, bindExports(manifest, declaredNames(found)));
 }
