@@ -32,6 +32,7 @@ async function runResident(file: string, { root, state, times }: { root: string;
   const { startAgent } = require('../src/host/agent') as typeof import('../src/host/agent');
   const { openHost } = require('../src/host/context') as typeof import('../src/host/context');
   const { keptNodeKey, readCredentials } = require('../src/host/credentials') as typeof import('../src/host/credentials');
+  const { keptSealKey } = require('../src/host/secrets') as typeof import('../src/host/secrets');
   const { openLink } = require('../src/link') as typeof import('../src/link');
   const { createLog } = require('../src/log') as typeof import('../src/log');
   const { createRegistryClient } = require('../src/registry') as typeof import('../src/registry');
@@ -41,6 +42,7 @@ async function runResident(file: string, { root, state, times }: { root: string;
   const log = createLog('host', process.env.TALLY_LOG_LEVEL || undefined).child({ node });
   const host = await openHost({ root, state, settleMs: times.serviceSettle, registry: () => createRegistryClient({ url: registryUrl }) });
   const key = keptNodeKey(host.state);
+  const sealKey = keptSealKey(host.state).publicKey;
   const link = await openLink({
     url: amqpUrl,
     name: `host ${node}`,
@@ -48,7 +50,7 @@ async function runResident(file: string, { root, state, times }: { root: string;
     onHandlerError: (error, queue) => log.warn({ queue, error: String(error) }, 'a declaration could not be taken'),
   });
   const { version } = JSON.parse(readFileSync(join(packageRoot(), 'package.json'), 'utf8')) as { version: string };
-  const agent = await startAgent({ host, link, mesh, node, meshPublicKey, key, version, times, log });
+  const agent = await startAgent({ host, link, mesh, node, meshPublicKey, key, sealKey, version, times, log });
   log.info({ root: host.root.path, state: host.state }, 'the host runs');
 
   const signal = await new Promise<string>((resolve) => {

@@ -4,7 +4,9 @@ import type { ZodError } from 'zod';
 import { canonicalDigest, VerificationError, verify } from '../link';
 import { DECLARATION_TYPE, type Declaration, type DeclaredResource, declaration } from '../schema/declaration';
 import { envelope } from '../schema/messages';
+import { isPrivateMode } from '../schema/primitives';
 import { normalTarget, type Root } from './root';
+import { REFERENCES } from './secrets';
 
 export interface Expected {
   readonly mesh: string;
@@ -93,6 +95,10 @@ function findOverlap(resources: readonly DeclaredResource[]): string | null {
 
 function wrongWith({ shape, spec }: DeclaredResource, root: Root): string | null {
   if (shape === 'file' && (spec.content === undefined) === (spec.artifact === undefined)) return 'has not exactly one of content and artifact';
+  const ofSecrets = shape === 'file' ? wrongWithSecrets(spec) : null;
+  if (ofSecrets !== null) return ofSecrets;
+  if (shape === 'service' && spec.environmentFile !== undefined && normalTarget(spec.environmentFile) === null)
+    return `has the environment file ${spec.environmentFile}, which is none under a root`;
   const path = pathOf(spec);
   if (path === undefined) return null;
   // A service may stand on the root itself.
@@ -104,6 +110,18 @@ function wrongWith({ shape, spec }: DeclaredResource, root: Root): string | null
   } catch (error) {
     return error instanceof Error ? error.message : String(error);
   }
+}
+
+/** Whoever may read the file may read what is filled into it. */
+function wrongWithSecrets({ secrets, content, mode }: Extract<DeclaredResource, { shape: 'file' }>['spec']): string | null {
+  if (secrets === undefined) return null;
+  if (content === undefined) return 'has secrets and no content to fill them into';
+  if (!isPrivateMode(mode)) return `holds a secret and has the mode ${mode}: it is at most 0600`;
+  const named = new Set([...content.matchAll(REFERENCES)].flatMap(([, name]) => name ?? []));
+  const missing = [...named].find((name) => !Object.hasOwn(secrets, name));
+  if (missing !== undefined) return `names the secret ${missing}, which does not come with it`;
+  const unused = Object.keys(secrets).find((name) => !named.has(name));
+  return unused === undefined ? null : `comes with the secret ${unused}, which it does not name`;
 }
 
 function pathOf(spec: DeclaredResource['spec']): string | undefined {

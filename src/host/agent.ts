@@ -6,7 +6,7 @@
 import { EnvironmentError } from '../domain/errors';
 import type { Times } from '../domain/times';
 import { type Delivery, type KeyPair, type Link, nodeExchange, nodeQueue, ROUTES, sign } from '../link';
-import { DECLARATION_VERSION, type Declaration } from '../schema/declaration';
+import { DECLARATION_VERSION, type Declaration, FEATURES } from '../schema/declaration';
 import { NODE_MESSAGE_TYPE, type NodeBeat } from '../schema/messages';
 import { acceptEnvelope } from './accept';
 import type { Host } from './context';
@@ -23,6 +23,8 @@ export interface AgentDeps {
   readonly node: string;
   readonly meshPublicKey: string;
   readonly key: KeyPair;
+  /** Public: what its secrets are sealed to. */
+  readonly sealKey: string;
   /** Of Tally. */
   readonly version: string;
   readonly times: Pick<Times, 'hostBeat' | 'driftCheck'>;
@@ -142,8 +144,9 @@ export async function startAgent(deps: AgentDeps): Promise<{ stop(): Promise<voi
 
   function beat(): void {
     const message: NodeBeat = {
-      ...{ v: 1, type: 'beat', node, epoch: journal.epoch, at: new Date().toISOString(), publicKey: key.publicKey, hostVersion: deps.version },
-      reads: { versions: [DECLARATION_VERSION], shapes: [...shapeNames] },
+      ...{ v: 1, type: 'beat', node, epoch: journal.epoch, at: new Date().toISOString(), publicKey: key.publicKey },
+      ...{ sealKey: deps.sealKey, hostVersion: deps.version },
+      reads: { versions: [DECLARATION_VERSION], shapes: [...shapeNames], features: [...FEATURES] },
       ...{ received: heldOf(host.declaration()), applied: journal.applied, reportNumber: journal.lastReport },
     };
     // One that is lost is followed by the next.

@@ -1,6 +1,6 @@
 /** One installation of a host: its state directory, which one process has at a time, and what shapes are given of it. */
 import { createHash } from 'node:crypto';
-import { closeSync, fsyncSync, mkdirSync, openSync, readFileSync, realpathSync, renameSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, realpathSync } from 'node:fs';
 import { createServer, type Server } from 'node:net';
 import { dirname, join } from 'node:path';
 import { UsageError } from '../domain/errors';
@@ -8,8 +8,9 @@ import type { RegistryClient } from '../registry';
 import type { Declaration } from '../schema/declaration';
 import { openArtifacts } from './artifacts';
 import { createEngine, type Engine } from './engine';
-import { type Journal, openJournal, syncDirectory } from './journal';
+import { type Journal, openJournal, syncDirectory, writeWhole } from './journal';
 import { openRoot, type Root, statOf } from './root';
+import { openSecrets } from './secrets';
 import { serviceRunner } from './services';
 import type { HostContext } from './shape';
 
@@ -49,6 +50,7 @@ export async function openHost({ root: rootPath, state: statePath, settleMs, reg
     state,
     settleMs,
     artifacts: openArtifacts(state, registry),
+    secrets: openSecrets(state, root),
     services: serviceRunner(root.path, state),
     hasMade: (path) => journal.made.has(path),
     makeDirectories(path) {
@@ -98,16 +100,4 @@ async function lockState(state: string): Promise<Server> {
 /** Checked when it was accepted, so it is not looked at again: a host of thousands of files starts in a moment. */
 function readDeclaration(file: string): Declaration | null {
   return statOf(file) === null ? null : (JSON.parse(readFileSync(file, 'utf8')) as Declaration);
-}
-
-export function writeWhole(path: string, text: string): void {
-  const file = openSync(`${path}.new`, 'w', 0o600);
-  try {
-    writeFileSync(file, text);
-    fsyncSync(file);
-  } finally {
-    closeSync(file);
-  }
-  renameSync(`${path}.new`, path);
-  syncDirectory(dirname(path));
 }

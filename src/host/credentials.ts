@@ -5,7 +5,7 @@ import { z } from 'zod';
 import { UsageError } from '../domain/errors';
 import { generateKeyPair, type KeyPair, publicKeyOf } from '../link';
 import { name } from '../schema/primitives';
-import { writeWhole } from './context';
+import { writeWhole } from './journal';
 import { codeOf } from './root';
 
 const credentials = z.object({

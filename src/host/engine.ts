@@ -82,17 +82,22 @@ export function createEngine(journal: Journal, host: HostContext): Engine {
     const gone = [...entries.values()].filter(({ key }) => !keys.has(key)).sort((a, b) => b.order - a.order);
     const removed: string[] = [];
     const left: Left[] = [];
+    const waiting = new Set<string>();
     for (const entry of gone) {
       const { key, shape, id, module, memo } = entry;
       if (signal.aborted) throw new Overtaken();
+      // What could not be undone may need what came before it, to be tried again.
+      if (waiting.has(module) && shape !== 'action') continue;
       try {
         // Declared again before this has ended, it is looked at with care.
         if (!entry.isPending) journal.write({ t: 'entry', entry: { ...entry, held: null, isPending: true } });
-        await shapeOf(shape)?.remove(memo, host);
+        await shapeOf(shape)?.remove(memo, host, signal);
         journal.write({ t: 'gone', key });
         if (memo !== null) removed.push(id);
       } catch (error) {
-        const failure = { resource: id, message: oneLine(`cannot be taken away: ${messageOf(error)}`) };
+        if (error instanceof Overtaken) throw error;
+        if (shape === 'action') waiting.add(module);
+        const failure = { resource: id, message: await said(`cannot be taken away: ${messageOf(error)}`) };
         left.push({ module, ...failure });
         outcomes.get(module)?.failures.push(failure);
       }
@@ -150,6 +155,11 @@ export function createEngine(journal: Journal, host: HostContext): Engine {
     if (!isSame) journal.note({ t: 'entry', entry: { ...about, change: entry?.change ?? 0, held: print, isPending: false, memo: reading.memo } });
   }
 
+  /** Whatever a command or a service said last may hold what it was given. */
+  async function said(text: string): Promise<string> {
+    return oneLine(await host.secrets.scrub(text));
+  }
+
   /** Directories of this host that hold nothing any more, and what was kept for entries that are gone. */
   function tidy(wanted: readonly Wanted[]): void {
     const declared = new Set(wanted.flatMap(({ resource }) => (resource.shape === 'directory' ? placesOf(resource.spec.path) : [])));
@@ -177,6 +187,7 @@ export function createEngine(journal: Journal, host: HostContext): Engine {
   return {
     async apply(declaration, signal) {
       host.root.forget();
+      host.secrets.know(declaration);
       const wanted = wantedBy(declaration);
       const outcomes = new Map<string, Outcome>(wanted.map(({ resource }) => [resource.module, { failures: [], changes: [] }]));
       const { removed, left } = await removeGone(wanted, outcomes, signal);
@@ -194,7 +205,7 @@ export function createEngine(journal: Journal, host: HostContext): Engine {
         } catch (error) {
           if (error instanceof Overtaken) throw error;
           failed.add(module);
-          outcome?.failures.push({ resource: id, message: oneLine(messageOf(error)) });
+          outcome?.failures.push({ resource: id, message: await said(messageOf(error)) });
         }
         latest.set(module, Math.max(latest.get(module) ?? 0, entries.get(one.key)?.change ?? 0));
       }

@@ -5,7 +5,7 @@
  */
 
 import { randomBytes } from 'node:crypto';
-import { closeSync, fdatasyncSync, fsyncSync, ftruncateSync, openSync, readFileSync, renameSync, writeSync } from 'node:fs';
+import { closeSync, fdatasyncSync, fsyncSync, ftruncateSync, openSync, readFileSync, renameSync, writeFileSync, writeSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import type { NodeReport } from '../schema/messages';
 import { codeOf } from './root';
@@ -228,4 +228,17 @@ export function syncDirectory(path: string): void {
   } finally {
     closeSync(fd);
   }
+}
+
+/** For its owner alone. */
+export function writeWhole(path: string, text: string): void {
+  const file = openSync(`${path}.new`, 'w', 0o600);
+  try {
+    writeFileSync(file, text);
+    fsyncSync(file);
+  } finally {
+    closeSync(file);
+  }
+  renameSync(`${path}.new`, path);
+  syncDirectory(dirname(path));
 }

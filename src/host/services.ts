@@ -7,6 +7,8 @@ export interface RunSpec {
   readonly name: string;
   readonly command: readonly string[];
   readonly env: Readonly<Record<string, string>>;
+  /** Path of more of it, read at each start; null: none. */
+  readonly environmentFile: string | null;
   readonly directory: string;
   readonly stopWithinMs: number;
 }

@@ -1,6 +1,7 @@
 /** What the engine and the shapes say to one another. A shape is three verbs; the engine knows no shape. */
 import type { Artifacts } from './artifacts';
 import type { Root } from './root';
+import type { Secrets } from './secrets';
 import type { ServiceRunner } from './services';
 
 /** What this host did for one resource, as its journal keeps it. `memo` is the shape's own, and all that `remove` gets. */
@@ -24,6 +25,7 @@ export interface Entry<Memo = unknown> {
 export interface HostContext {
   readonly root: Root;
   readonly artifacts: Artifacts;
+  readonly secrets: Secrets;
   readonly services: ServiceRunner;
   /** Directory for what was there before and for unpacked trees. */
   readonly state: string;
@@ -57,8 +59,8 @@ export interface Shape<Spec, Memo> {
   read(task: Task<Spec, Memo>, host: HostContext): Promise<Reading<Memo>>;
   /** Makes it so, or throws; safe to do again after a kill at any moment. */
   apply(task: Task<Spec, Memo>, host: HostContext): Promise<void>;
-  /** Takes away what this host made and puts back what was there before; safe to do again. */
-  remove(memo: Memo, host: HostContext): Promise<void>;
+  /** Takes away what this host made and puts back what was there before; safe to do again. The signal is that of a task. */
+  remove(memo: Memo, host: HostContext, signal: AbortSignal): Promise<void>;
 }
 
 /** The resource cannot be brought about; the message is one line for whoever reads the report. */

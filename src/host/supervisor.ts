@@ -22,17 +22,22 @@ interface Started extends StartedFrom {
  * untrue before looking for it.
  */
 const SERVICE = `
-tally_d=$1 tally_t=$2 tally_s=$3 tally_b=$4 tally_c=$5; shift 5
+tally_d=$1 tally_t=$2 tally_s=$3 tally_b=$4 tally_c=$5 tally_e=$6; shift 6
 printf '%s %s %s\\n' $$ "$(cut -d' ' -f22 /proc/$$/stat)" "$tally_b" >"$tally_d/$tally_t.service.new" &&
 mv -f "$tally_d/$tally_t.service.new" "$tally_d/$tally_t.service" || exit 1
 [ "$(cat "$tally_d/token")" = "$tally_t" ] || exit 0
 case "$(cut -d' ' -f3 "/proc/$tally_s/stat")" in Z|X|'') exit 0;; esac
+if [ -n "$tally_e" ]; then
+  while IFS= read -r tally_l || [ -n "$tally_l" ]; do
+    case $tally_l in [A-Za-z_]*=*) export "$tally_l";; esac
+  done <"$tally_e" || exit 1
+fi
 cd "$tally_c" || exit 1
 exec "$@"`;
 
 /** Restarts with backoff, one second to half a minute, and keeps the log short. */
 const SUPERVISOR = `
-tally_d=$1 tally_t=$2 tally_c=$3 tally_x=$4; shift 4
+tally_d=$1 tally_t=$2 tally_c=$3 tally_e=$4 tally_x=$5; shift 5
 tally_b=$(cat /proc/sys/kernel/random/boot_id)
 printf '%s %s %s\\n' $$ "$(cut -d' ' -f22 /proc/$$/stat)" "$tally_b" >"$tally_d/$tally_t.supervisor.new" &&
 mv -f "$tally_d/$tally_t.supervisor.new" "$tally_d/$tally_t.supervisor" || exit 1
@@ -45,7 +50,7 @@ done >/dev/null 2>&1 &
 tally_p=1
 while :; do
   tally_a=$(date +%s)
-  setsid /bin/sh "$tally_x" "$tally_d" "$tally_t" $$ "$tally_b" "$tally_c" "$@" &
+  setsid /bin/sh "$tally_x" "$tally_d" "$tally_t" $$ "$tally_b" "$tally_c" "$tally_e" "$@" &
   wait $!
   tally_r=$?
   kill -KILL -- -$! 2>/dev/null
@@ -87,7 +92,7 @@ export function supervisorRunner(state: string): ServiceRunner {
       const scripts = writeScripts(state);
       const log = openSync(join(directory, 'log'), 'a', 0o600);
       try {
-        const args = [directory, token, spec.directory, scripts.service, ...spec.command];
+        const args = [directory, token, spec.directory, spec.environmentFile ?? '', scripts.service, ...spec.command];
         const child = spawn('/bin/sh', [scripts.supervisor, ...args], {
           cwd: '/',
           env: { ...commandEnvironment(), ...spec.env },

@@ -68,7 +68,7 @@ export async function stopUnits(state: string): Promise<void> {
   for (const record of records) await systemctl(CALL_WITHIN_MS, 'stop', `tally-${record.slice(0, -'.json'.length)}.service`);
 }
 
-export function unitText({ name, command, env, directory, stopWithinMs }: RunSpec): string {
+export function unitText({ name, command, env, environmentFile, directory, stopWithinMs }: RunSpec): string {
   const [program = '', ...args] = command;
   // An absolute path needs no shell; any other is looked up as a shell would.
   const words = program.startsWith('/') ? command : ['/usr/bin/env', program, ...args];
@@ -82,6 +82,7 @@ export function unitText({ name, command, env, directory, stopWithinMs }: RunSpe
     `ExecStart=${words.map((word) => quoted(word)).join(' ')}`,
     `WorkingDirectory=${directory.replaceAll('%', '%%')}`,
     ...Object.entries(env).map(([key, value]) => `Environment=${quoted(`${key}=${value}`, false)}`),
+    ...(environmentFile === null ? [] : [`EnvironmentFile=${environmentFile.replaceAll('%', '%%')}`]),
     'Restart=always',
     'RestartSec=1s',
     `TimeoutStopSec=${stopWithinMs}ms`,

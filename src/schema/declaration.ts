@@ -21,19 +21,46 @@ const artifactRef = z.strictObject({
 const ms = z.number().int().nonnegative();
 const mode = z.string().regex(/^0[0-7]{3}$/);
 
+/** Of a credential of the mesh, readable by this node alone. */
+const sealedSecret = z.strictObject({
+  /** `owner/name`. */
+  credential: z.string().min(1).max(200),
+  version: z.number().int().positive(),
+  sealed: z.string().min(1).max(20_000),
+});
+
+/** What stands in a content as `${secret.NAME}`. */
+const secretName = z.string().regex(/^[A-Za-z0-9][A-Za-z0-9_.-]*$/);
+
 export const shapes = {
-  file: z.strictObject({ path: absolutePath, mode, content: z.string().optional(), artifact: artifactRef.optional() }),
+  file: z.strictObject({
+    path: absolutePath,
+    mode,
+    content: z.string().optional(),
+    artifact: artifactRef.optional(),
+    /** Filled into `content` on the node; such a file is for its owner alone. */
+    secrets: z.record(secretName, sealedSecret).optional(),
+  }),
   directory: z.strictObject({ path: absolutePath, mode }),
   archive: z.strictObject({ path: absolutePath, artifact: artifactRef }),
   service: z.strictObject({
     name,
     run: z.array(z.string()).min(1),
     env: z.record(z.string(), z.string()),
+    /** `NAME=value` a line, read at each start: where what nobody else may see comes from. */
+    environmentFile: absolutePath.optional(),
     directory: absolutePath.optional(),
     ready: z.strictObject({ http: z.string().optional(), tcp: z.string().optional(), exec: z.array(z.string()).optional(), within: ms }).optional(),
     stopWithin: ms,
   }),
-  action: z.strictObject({ name, run: z.array(z.string()).min(1), unless: z.array(z.string()).min(1), timeout: ms }),
+  action: z.strictObject({
+    name,
+    run: z.array(z.string()).min(1),
+    unless: z.array(z.string()).min(1),
+    /** Takes away what `run` made, when it is no longer declared. */
+    undo: z.array(z.string()).min(1).optional(),
+    timeout: ms,
+  }),
 } as const;
 
 const base = { module: name, id: z.string().min(1) };
@@ -58,6 +85,11 @@ export const declaration = z.strictObject({
   resources: z.array(declaredResource),
 });
 
+/** What a host may read beside the shapes; one that does not say so in its beat does not. */
+export const FEATURES = ['secrets', 'undo', 'environmentFile'] as const;
+
+export type Feature = (typeof FEATURES)[number];
+export type SealedSecret = z.infer<typeof sealedSecret>;
 export type ArtifactRef = z.infer<typeof artifactRef>;
 export type DeclaredResource = z.infer<typeof declaredResource>;
 export type Declaration = z.infer<typeof declaration>;

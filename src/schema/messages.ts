@@ -187,8 +187,10 @@ export const nodeBeat = z.strictObject({
   epoch: z.string(),
   at: instant,
   publicKey: z.string(),
+  /** To what its secrets are sealed; hosts of before have none. */
+  sealKey: z.string().optional(),
   hostVersion: z.string(),
-  reads: z.strictObject({ versions: z.array(count), shapes: z.array(z.string()) }),
+  reads: z.strictObject({ versions: z.array(count), shapes: z.array(z.string()), features: z.array(z.string()).optional() }),
   received: held,
   applied: held,
   reportNumber: count,
@@ -233,6 +235,7 @@ export const NODE_MESSAGE_TYPE = 'application/vnd.tally.node.v1+json';
 export type InspectRequest = z.infer<typeof inspectRequest>;
 export type BuildRequest = z.infer<typeof buildRequest>;
 export type Input = z.infer<typeof input>;
+export type PackageName = z.infer<typeof packageName>;
 export type Claim = z.infer<typeof claim>;
 export type ClaimReply = z.infer<typeof claimReply>;
 export type Problem = z.infer<typeof problem>;

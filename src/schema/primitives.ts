@@ -40,3 +40,8 @@ export const memory = z
 /** How an artifact lies in the registry and, for the last four, by which language's own tool others build on it. */
 export const artifactKind = z.enum(['archive', 'file', 'go', 'npm', 'wheel', 'crate']);
 export type ArtifactKind = z.infer<typeof artifactKind>;
+
+/** At most 0600: what a file that holds a secret may have. */
+export function isPrivateMode(mode: string): boolean {
+  return /^0[0246]00$/.test(mode);
+}

@@ -30,6 +30,11 @@ test('what is signed for this node, whole and newer is accepted', () => {
   expect(accept(signed(good), { last: null })).toMatchObject({ kind: 'accepted' });
 });
 
+test('what is sealed for it is accepted in a file of its owner alone', () => {
+  expect(accept(secretly({}))).toMatchObject({ kind: 'accepted' });
+  expect(accept(secretly({ mode: '0400' }))).toMatchObject({ kind: 'accepted' });
+});
+
 test('the key may be given as PEM', () => {
   const pem = `-----BEGIN PUBLIC KEY-----\n${key.publicKey}\n-----END PUBLIC KEY-----\n`;
   expect(accept(signed(good), { meshPublicKey: pem })).toMatchObject({ kind: 'accepted' });
@@ -45,6 +50,10 @@ const tampered = (): Buffer => {
 };
 
 const [first = file('/etc/x', 'x')] = good.resources;
+
+const sealed = { credential: 'board.db/password', version: 1, sealed: 'v1.a.b' };
+const secretly = (spec: object): Buffer =>
+  signed(withResources([{ ...first, spec: { path: '/etc/x', mode: '0600', content: 'p=${secret.p}', secrets: { p: sealed }, ...spec } }]));
 
 /** Each is refused whole, with a reason that names it, and the sequence where somebody vouches for it. */
 const table: ReadonlyArray<[string, () => Buffer, number | null, RegExp]> = [
@@ -82,6 +91,12 @@ const table: ReadonlyArray<[string, () => Buffer, number | null, RegExp]> = [
   ['a directory of a service by a link out', () => signed(declarationOf([service('web', ['a'], { directory: '/out/x' })], 6)), 6, /leads out/],
   ['the root itself', () => signed(declarationOf([directory('/')], 6)), 6, /none under a root/],
   ['a file without content', () => signed(withResources([{ ...first, spec: { path: '/x', mode: '0644' } }])), 6, /exactly one/],
+  ['a secret that others could read', () => secretly({ mode: '0640' }), 6, /holds a secret and has the mode 0640: it is at most 0600/],
+  ['a secret in a program', () => secretly({ mode: '0700' }), 6, /at most 0600/],
+  ['a secret that does not come', () => secretly({ content: '${secret.p}${secret.q}' }), 6, /names the secret q, which does not come with it/],
+  ['a secret that is not named', () => secretly({ content: '$${secret.p}' }), 6, /comes with the secret p, which it does not name/],
+  ['a secret beside an artifact', () => secretly({ content: undefined, artifact: pack }), 6, /no content to fill them into/],
+  ['an environment file elsewhere', () => signed(declarationOf([service('web', ['a'], { environmentFile: '/../x' })], 6)), 6, /none under a root/],
   ['a NUL in a path', () => signed(declarationOf([file('/x\0y', 'x')], 6)), 6, /path/],
 ];
 

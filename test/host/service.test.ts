@@ -171,6 +171,7 @@ test('a unit of systemd says the same, word for word', () => {
   const unit = unitText({
     name: 'web',
     command: ['node', 'a b', '50%', '$HOME', '"q"\\'],
+    environmentFile: '/etc/a b%.env',
     env: { A: 'x "y" $z' },
     directory: '/opt/100%',
     stopWithinMs: 2_000,
@@ -178,5 +179,6 @@ test('a unit of systemd says the same, word for word', () => {
   expect(unit).toContain('ExecStart="/usr/bin/env" "node" "a b" "50%%" "$$HOME" "\\"q\\"\\\\"\n');
   expect(unit).toContain('Environment="A=x \\"y\\" $z"\n');
   expect(unit).toContain('WorkingDirectory=/opt/100%%\n');
+  expect(unit).toContain('EnvironmentFile=/etc/a b%%.env\n');
   expect(unit).toContain('TimeoutStopSec=2000ms\n');
 });

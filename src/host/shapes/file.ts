@@ -36,7 +36,7 @@ export const file: Shape<Spec, Memo> = {
       return { holds: false, why: `its mode is ${(found.mode & 0o7777).toString(8).padStart(4, '0')}` };
     const seen = identityOf(found);
     if (entry.held === print && entry.memo.seen === seen) return { holds: true, memo: entry.memo };
-    const content = contentOf(spec, host);
+    const content = await contentOf(spec, host);
     if (found.size !== content.size || (await sha256OfFile(place.path, found.size)) !== content.sha256)
       return { holds: false, why: 'its content is another' };
     const isOld = Date.now() - found.ctimeMs > TICK_MS;
@@ -47,7 +47,7 @@ export const file: Shape<Spec, Memo> = {
   async apply(task, host) {
     const { spec } = task;
     const place = host.root.locate(spec.path);
-    const content = contentOf(spec, host);
+    const content = await contentOf(spec, host);
     const source = spec.artifact === undefined ? content.bytes : await host.artifacts.fetch(spec.artifact);
     adopt(task, place, host);
     if (statOf(place.path)?.isDirectory()) throw new ResourceFailed(`${place.path} is a directory that this host did not make`);
@@ -99,9 +99,9 @@ interface Content {
   readonly sha256: string;
 }
 
-function contentOf({ content, artifact }: Spec, host: HostContext): Content {
+async function contentOf({ content = '', artifact, secrets }: Spec, host: HostContext): Promise<Content> {
   if (artifact !== undefined) return { bytes: Buffer.alloc(0), size: artifact.size, sha256: artifact.blob.slice('sha256:'.length) };
-  const bytes = Buffer.from(host.root.fill(content ?? ''));
+  const bytes = Buffer.from(secrets === undefined ? host.root.fill(content) : await host.secrets.fill(content, secrets));
   return { bytes, size: bytes.length, sha256: createHash('sha256').update(bytes).digest('hex') };
 }
 

@@ -1,10 +1,12 @@
 /** A program that runs, is started again when it ends, and is started anew when its spec or what it stands on has changed. */
+import { readFileSync } from 'node:fs';
 import { connect } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import type { z } from 'zod';
 import type { shapes } from '../../schema/declaration';
 import { runCommand } from '../command';
+import { codeOf } from '../root';
 import type { LastWords } from '../services';
 import { type HostContext, Overtaken, ResourceFailed, type Shape } from '../shape';
 
@@ -34,11 +36,13 @@ export const service: Shape<Spec, Memo> = {
 
   async apply({ spec, print, signal, intend }, host) {
     const { root, services } = host;
+    const environmentFile = spec.environmentFile === undefined ? null : checkedEnvironment(spec.environmentFile, host);
     const change = intend({ name: spec.name });
     const run = {
       name: spec.name,
       command: spec.run.map(root.fill),
       env: Object.fromEntries(Object.entries(spec.env).map(([key, value]) => [key, root.fill(value)])),
+      environmentFile,
       directory: spec.directory === undefined ? root.path : locate(spec.directory, host),
       stopWithinMs: spec.stopWithin,
     };
@@ -56,6 +60,20 @@ export const service: Shape<Spec, Memo> = {
 function locate(directory: string, { root }: HostContext): string {
   root.locate(directory);
   return join(root.path, directory);
+}
+
+/** The same to a shell and to systemd: both read it, and quotes would be read otherwise by each. Nothing of it is ever said. */
+function checkedEnvironment(target: string, { root }: HostContext): string {
+  const { path } = root.locate(target);
+  let lines: string[];
+  try {
+    lines = readFileSync(path, 'utf8').split('\n');
+  } catch (error) {
+    throw new ResourceFailed(`its environment file ${path} cannot be read: ${codeOf(error)}`);
+  }
+  const wrong = lines.findIndex((line) => !/^(#.*|\s*|[A-Za-z_][A-Za-z0-9_]*=([^\s"'\\]([^"'\\]*[^\s"'\\])?)?)$/.test(line));
+  if (wrong !== -1) throw new ResourceFailed(`line ${wrong + 1} of its environment file ${path} is not NAME=value without quotes or backslashes`);
+  return path;
 }
 
 /** Up, and still the same process after a while. */
