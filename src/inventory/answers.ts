@@ -1,6 +1,7 @@
 import type { Times } from '../domain/times';
 import type { Answer, BuildAnswer, InspectAnswer } from '../schema/messages';
 import type { Db } from './db';
+import { lockGraph } from './graph';
 import { OUTCOME } from './requests';
 import { endStopped, tryAgain } from './retry';
 import { toJson, toText } from './text';
@@ -55,7 +56,7 @@ async function takeIn(tx: Db, asked: Asked, answer: Answer, now: Date, times: Ti
     return null;
   }
   if (answer.kind === 'build' && (answer.outcome === 'fit' || answer.outcome === 'failed')) {
-    await takeVerdict(tx, asked, answer, now);
+    await takeVerdict(tx, answer, now);
     return null;
   }
   // An environmental answer ends its own attempt and nothing else.
@@ -64,6 +65,13 @@ async function takeIn(tx: Db, asked: Asked, answer: Answer, now: Date, times: Ti
     await endStopped(tx, [answer.request], now);
     return null;
   }
+  if (answer.kind === 'build' && answer.outcome === 'environment' && answer.missing !== undefined) {
+    const reaches = await reachesFor(tx, answer.request, answer.missing);
+    if (reaches !== null) {
+      await takeVerdict(tx, { ...answer, outcome: 'failed', reason: reaches, inputs: [] }, now);
+      return null;
+    }
+  }
   const said = 'reason' in answer ? answer.reason : 'the builder stopped it';
   const reason = toText('step' in answer ? `${answer.step}: ${said}` : said);
   const [retry] = await tryAgain(tx, [{ request: answer.request, attempt: answer.attempt, reason }], now, times);
@@ -71,66 +79,130 @@ async function takeIn(tx: Db, asked: Asked, answer: Answer, now: Date, times: Ti
 }
 
 async function takeInspection(tx: Db, asked: Asked, answer: Exclude<InspectAnswer, { outcome: 'environment' }>, now: Date): Promise<void> {
-  const manifest = answer.outcome === 'valid' ? toJson(answer.manifest) : null;
+  const isValid = answer.outcome === 'valid';
+  await lockGraph(tx);
+  // Where a file cannot be parsed, what was imported before still is, and what such a file exported still is exported.
   await tx.query(
-    `insert into inspection (module, commit, request_id, outcome, manifest, problems, notes, answered_at)
-     values ($1, $2, $3, $4, $5, $6, $7, $8) on conflict do nothing`,
+    `with said as (
+       select $7::jsonb as exports, $8::jsonb as imports, $9::jsonb as unknown
+     ), before as (
+       select i.exports, i.imports from module m join inspection i on i.module = m.name and i.commit = m.edges_commit
+       where m.name = $1 and exists (select from said, jsonb_array_elements(said.unknown) u where u ->> 'kind' = 'unparsed')
+     )
+     insert into inspection (module, commit, request_id, outcome, manifest, problems, notes, exports, imports, unknown, answered_at)
+     select $1, $2, $3, $4, $5, $6, $11,
+       said.exports || coalesce((
+         select jsonb_agg(x) from before, jsonb_array_elements(before.exports) x
+         where exists (select from jsonb_array_elements(said.unknown) u where u ->> 'kind' = 'unparsed' and u -> 'file' = x -> 'file')
+           and not exists (select from jsonb_array_elements(said.exports) s where s -> 'language' = x -> 'language' and s -> 'name' = x -> 'name')), '[]'),
+       said.imports || coalesce((
+         select jsonb_agg(x) from before, jsonb_array_elements(before.imports) x
+         where not exists (
+           select from jsonb_array_elements(said.imports) s where s -> 'language' = x -> 'language' and s -> 'name' = x -> 'name' and s -> 'test' = x -> 'test')), '[]'),
+       said.unknown, $10
+     from said
+     on conflict do nothing`,
     [
       asked.module,
       asked.commit,
       answer.request,
       answer.outcome,
-      manifest,
-      toJson(answer.outcome === 'invalid' ? answer.problems : []),
-      toJson(answer.outcome === 'valid' ? answer.notes : []),
+      isValid ? toJson(answer.manifest) : null,
+      toJson(isValid ? [] : answer.problems),
+      toJson(isValid ? (answer.exports ?? []) : []),
+      toJson(isValid ? (answer.imports ?? []) : []),
+      toJson(isValid ? (answer.unknown ?? []) : []),
       now,
+      toJson(isValid ? answer.notes : []),
     ],
   );
   await endAnswered(tx, answer.request, now);
 }
 
-async function takeVerdict(tx: Db, asked: Asked, answer: Extract<BuildAnswer, { outcome: 'fit' | 'failed' }>, now: Date): Promise<void> {
+type VerdictAnswer = Pick<Extract<BuildAnswer, { outcome: 'fit' }>, 'request' | 'builder' | 'inputs' | 'log' | 'steps'> &
+  (
+    | Pick<Extract<BuildAnswer, { outcome: 'fit' }>, 'outcome' | 'artifacts' | 'provenance' | 'check'>
+    | Pick<Extract<BuildAnswer, { outcome: 'failed' }>, 'outcome' | 'step' | 'reason' | 'missing'>
+  );
+
+/**
+ * One statement, so that whatever the verdict touches in the graph is worked out once, when all of it is there. A fit
+ * build of a commit with the inputs of an earlier one made what that made: its digests stay in force, and others are the
+ * observation that the build is not reproducible. What only tests use makes no artifact.
+ */
+async function takeVerdict(tx: Db, answer: VerdictAnswer, now: Date): Promise<void> {
   const failed = answer.outcome === 'failed' ? answer : null;
+  const fit = answer.outcome === 'fit' ? answer : null;
+  const reaches = failed === null ? null : await reachesFor(tx, answer.request, failed.missing ?? []);
+  await lockGraph(tx);
   const ended = await tx.query(
-    `update build set verdict = $2, reason = $3, failed_step = $4, inputs = $5, answered_at = $6, built_by = $7, provenance = $8, log = $9, steps = $10
-     where id = $1 and verdict is null returning id`,
+    `with made as (
+       select * from jsonb_to_recordset($11::jsonb) a (name text, kind text, repository text, digest text, blob text, size bigint)
+     ), used as (
+       select distinct on (i.module, i.artifact) i.* from jsonb_to_recordset($5::jsonb)
+         i (module text, artifact text, digest text, test boolean, kind text, repository text, blob text, size bigint, commit text, names jsonb)
+       order by i.module, i.artifact, i.test
+     ), same as (
+       select b.id from build mine join build b on b.module = mine.module and b.commit = mine.commit and b.id <> mine.id and b.verdict = 'fit'
+       where mine.id = $1 and $2 = 'fit'
+         and not exists (
+           select from (select u.module, u.artifact, u.digest from used u where not u.test) u
+           full join (select i.module, i.artifact, i.digest from build_input i where i.build_id = b.id and not i.is_test) i
+             on (i.module, i.artifact, i.digest) = (u.module, u.artifact, u.digest)
+           where u.module is null or i.module is null)
+       order by b.answered_at, b.id limit 1
+     ), earlier as (
+       select a.* from artifact a join same on same.id = a.build_id
+     ), ended as (
+       update build set verdict = $2, reason = $3, failed_step = $4, inputs = $5, answered_at = $6, built_by = $7, provenance = $8, log = $9, steps = $10,
+         differing = $12, not_reproducible = exists (select from made join earlier using (name) where made.digest <> earlier.digest)
+       where id = $1 and verdict is null returning id
+     ), artifacts as (
+       insert into artifact (build_id, name, kind, repository, digest, blob, size)
+       select ended.id, m.name, coalesce(e.kind, m.kind), coalesce(e.repository, m.repository), coalesce(e.digest, m.digest), coalesce(e.blob, m.blob), coalesce(e.size, m.size)
+       from ended cross join made m left join earlier e on e.name = m.name
+       on conflict do nothing
+     ), inputs as (
+       insert into build_input (build_id, module, artifact, digest, is_test, kind, repository, blob, size, commit, names)
+       select ended.id, u.module, u.artifact, u.digest, u.test, u.kind, u.repository, u.blob, u.size, u.commit, u.names from ended cross join used u
+     )
+     select id from ended`,
     [
       answer.request,
       answer.outcome,
-      failed === null ? null : toText(failed.reason),
+      failed === null ? null : toText(reaches ?? failed.reason),
       failed?.step ?? null,
       toJson(answer.inputs),
       now,
       answer.builder,
-      answer.outcome === 'fit' ? answer.provenance : null,
+      fit?.provenance ?? null,
       answer.log,
       toJson(answer.steps),
+      toJson(fit?.artifacts ?? []),
+      fit?.check === undefined ? null : toJson(fit.check.differing),
     ],
   );
-  if (ended.length === 0) return;
-  if (answer.outcome === 'fit') await keepArtifacts(tx, answer);
-  await endAnswered(tx, answer.request, now);
-  await tx.query('select settle_effective(array[$1])', [asked.module]);
+  if (ended.length > 0) await endAnswered(tx, answer.request, now);
 }
 
-/** The first fit build of a closure made its artifacts; another digest from a later one is an observation. */
-async function keepArtifacts(tx: Db, answer: Extract<BuildAnswer, { outcome: 'fit' }>): Promise<void> {
-  await tx.query(
-    `insert into artifact (build_id, name, kind, repository, digest, blob, size)
-     select $1, a.name, a.kind, a.repository, a.digest, a.blob, a.size
-     from jsonb_to_recordset($2::jsonb) a (name text, kind text, repository text, digest text, blob text, size bigint)
-     on conflict do nothing`,
-    [answer.request, toJson(answer.artifacts)],
+/** What the build reached for that a module of the mesh exports and its closure lacks; null: nothing. */
+async function reachesFor(
+  tx: Db,
+  request: string,
+  missing: ReadonlyArray<{ readonly language: string; readonly name: string }>,
+): Promise<string | null> {
+  if (missing.length === 0) return null;
+  const [found] = await tx.query<{ module: string; name: string }>(
+    `select e.module, e.name
+     from jsonb_to_recordset($2::jsonb) with ordinality as s (language text, name text, place bigint)
+     join build b on b.id = $1
+     join module_export e on (e.language, e.name) = (s.language, s.name) and e.module <> b.module
+     where not exists (select from jsonb_array_elements(b.inputs) i where i ->> 'module' = e.module and i ->> 'artifact' = e.artifact)
+     order by s.place, e.since, e.module limit 1`,
+    [request, toJson(missing)],
   );
-  await tx.query(
-    `update build b set not_reproducible = true
-     where b.id = $1 and b.try_number > 1 and exists (
-       select from artifact mine
-       join build other on other.module = b.module and other.closure = b.closure and other.verdict = 'fit' and other.id <> b.id
-       join artifact theirs on theirs.build_id = other.id and theirs.name = mine.name
-       where mine.build_id = b.id and theirs.digest <> mine.digest)`,
-    [answer.request],
-  );
+  if (found === undefined) return null;
+  return `reaches for ${found.module} (${found.name}), which is not in its closure: import it in code that Tally can read`;
 }
 
 /** The whole log is in the registry by now. */

@@ -17,14 +17,17 @@ select jsonb_build_object(
     'platform', coalesce(i.manifest #>> '{build,platform}', 'linux-amd64'),
     'supersede', coalesce(i.manifest #>> '{build,supersede}', 'finish')) end,
   'requests', requests.open,
-  'closure', case when i.outcome = 'valid' then closure_of(m.head_commit) end,
+  'closure', case when i.outcome = 'valid' then m.closure end,
   'headBuild', case when head.id is not null then jsonb_build_object(
     'id', head.id, 'commit', head.commit, 'closure', head.closure, 'tryNumber', head.try_number, 'verdict', head.verdict, 'reason', head.reason, 'answeredAt', iso(head.answered_at)) end,
   'again', case when m.again_at is not null then jsonb_build_object('by', m.again_by, 'at', iso(m.again_at)) end,
   'effective', case when e.id is not null then jsonb_build_object(
     'id', e.id, 'commit', e.commit, 'closure', e.closure, 'tryNumber', e.try_number, 'verdict', e.verdict, 'reason', e.reason, 'answeredAt', iso(e.answered_at)) end,
-  'graph', jsonb_build_object('inputs', '[]'::jsonb, 'builtInputs', '[]'::jsonb, 'staleSince', null, 'settling', '[]'::jsonb, 'missing', '[]'::jsonb,
-    'cycle', null, 'bootstrap', null, 'conflicts', '[]'::jsonb, 'unparsed', '[]'::jsonb),
+  -- What waits is searched for only where something may have to wait.
+  'graph', case when i.outcome = 'valid' and m.stale_since is not null then waits_of(m.name)
+    else '{"settling": [], "missing": [], "cycle": null, "bootstrap": null}' end || jsonb_build_object(
+      'inputs', used.now, 'builtInputs', used.built, 'staleSince', case when i.outcome = 'valid' then iso(m.stale_since) end,
+      'conflicts', m.conflicts, 'unparsed', unparsed.lines),
   'effectiveDeclare', ei.manifest ->> 'declare',
   'placements', placements.here,
   'meshDeclare', coalesce(mesh.declare_default, 'ask'),
@@ -38,8 +41,8 @@ left join build e on e.id = m.effective_build
 left join inspection ei on ei.module = m.name and ei.commit = e.commit
 left join lateral (
   select b.* from build b
-  where i.outcome = 'valid' and b.module = m.name and b.closure = closure_of(m.head_commit) and b.verdict is not null
-  order by b.try_number desc limit 1
+  where i.outcome = 'valid' and b.module = m.name and b.closure = m.closure and b.verdict is not null
+  order by b.try_number desc, b.id desc limit 1
 ) head on true
 cross join lateral (
   select coalesce(jsonb_agg(
@@ -100,6 +103,20 @@ cross join lateral (
   select max(b.last_beat_at) as seen from builder b
   where i.manifest is null or coalesce(i.manifest #>> '{build,platform}', 'linux-amd64') = any (b.platforms)
 ) builders
+cross join lateral (
+  select
+    (select coalesce(jsonb_agg(jsonb_build_object('module', u.input, 'artifact', u.artifact, 'digest', u.digest, 'isTest', u.is_test) order by u.input, u.artifact), '[]')
+     from module_input u where u.module = m.name and i.outcome = 'valid') as now,
+    (select coalesce(jsonb_agg(jsonb_build_object('module', u.module, 'artifact', u.artifact, 'digest', u.digest, 'isTest', u.is_test) order by u.module, u.artifact), '[]')
+     from build_input u
+     where u.build_id = (
+       select b.id from build b where i.outcome = 'valid' and b.module = m.name and b.commit = m.head_commit and b.verdict is not null
+       order by b.answered_at desc, b.id desc limit 1)) as built
+) used
+cross join lateral (
+  select coalesce(jsonb_agg((u.value ->> 'file') || ':' || (u.value ->> 'line') || ' ' || (u.value ->> 'reason') order by u.ordinality), '[]') as lines
+  from jsonb_array_elements(i.unknown) with ordinality u where u.value ->> 'kind' = 'unparsed'
+) unparsed
 left join lateral (select value #>> '{}' as declare_default from setting where key = 'declareDefault') mesh on true
 `;
 

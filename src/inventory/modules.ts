@@ -4,6 +4,7 @@ import type { Comparison, Facts } from '../domain/facts';
 import type { Times } from '../domain/times';
 import type { Db } from './db';
 import { FACTS_OF_MANY, FACTS_OF_ONE } from './facts';
+import { lockGraph } from './graph';
 
 export interface ModuleRef {
   readonly name: string;
@@ -27,6 +28,7 @@ export async function addModule(db: Db, module: { readonly name: string; readonl
 /** With everything that is known of it; its nodes are told without it. UsageError when there is none. */
 export async function removeModule(db: Db, name: string, { who, why }: { readonly who: string; readonly why: string }): Promise<void> {
   await db.transaction(async (tx) => {
+    await lockGraph(tx);
     const removed = await tx.query('delete from module where name = $1 returning name', [name]);
     if (removed.length === 0) throw new UsageError(`there is no module ${name}: tally module list`);
     await tx.query(`insert into intent (id, verb, module, who, why) values ($1, 'module remove', $2, $3, $4)`, [ulid(), name, who, why]);

@@ -1,5 +1,4 @@
 import { ulid } from 'ulid';
-import type { Input } from '../schema/messages';
 import type { Db } from './db';
 import { toText } from './text';
 
@@ -14,7 +13,6 @@ export interface BuildAsked {
   readonly commit: string;
   readonly closure: string;
   readonly platform: string;
-  readonly inputs: readonly Input[];
   readonly askedBy: string | null;
 }
 
@@ -42,26 +40,56 @@ export async function openInspection(db: Db, module: string, commit: string): Pr
   return opened?.id ?? null;
 }
 
-/** The id of the new or the already open build; null when head or closure moved, or it has its verdict and nobody asked again. */
+/**
+ * What a build of the module named $2 would use now, as its request carries it: each artifact of the closure as its module
+ * made it, or, where that makes it no more, as somebody used it. The order is that of the closure.
+ */
+const INPUTS = `
+  select coalesce(jsonb_agg(jsonb_build_object(
+    'module', u.input, 'artifact', u.artifact, 'kind', found.kind, 'repository', found.repository, 'digest', u.digest, 'blob', found.blob, 'size', found.size,
+    'commit', found.commit, 'names', found.names, 'test', u.is_test) order by u.input collate "C", u.artifact collate "C"), '[]') as list
+  from module_input u
+  cross join lateral (
+    select * from (
+      select 1 as place, a.kind, a.repository, a.blob, a.size, b.commit, coalesce(
+        (select jsonb_agg(jsonb_build_object('language', x ->> 'language', 'name', x ->> 'name') order by x ->> 'language', x ->> 'name')
+         from inspection n, jsonb_array_elements(n.exports) x where n.module = b.module and n.commit = b.commit and x ->> 'artifact' = u.artifact),
+        (select jsonb_agg(jsonb_build_object('language', x.language, 'name', x.name) order by x.language, x.name)
+         from module_export x where x.module = u.input and x.artifact = u.artifact),
+        '[]') as names
+      from module z join build b on b.id = z.effective_build join artifact a on a.build_id = b.id and a.name = u.artifact and a.digest = u.digest
+      where z.name = u.input
+      union all
+      (select 2, r.kind, r.repository, r.blob, r.size, r.commit, r.names from build_input r
+       where (r.module, r.artifact, r.digest) = (u.input, u.artifact, u.digest) order by r.build_id desc limit 1)
+    ) known order by place limit 1
+  ) found
+  where u.module = $2`;
+
+/**
+ * The id of the new or the already open build; null when head or closure moved, or it has its verdict and nobody asked
+ * again. Its inputs are read here, in the same snapshot, so that they are those of the closure that was asked for.
+ */
 export async function openBuild(db: Db, asked: BuildAsked): Promise<string | null> {
   const [opened] = await db.query<{ id: string }>(
-    `with head as (
-       select m.name, m.repository, m.ref from module m
+    `with inputs as materialized (${INPUTS}
+     ), head as (
+       select m.name, m.repository, m.ref, inputs.list as inputs from module m cross join inputs
        join inspection i on i.module = m.name and i.commit = m.head_commit and i.outcome = 'valid'
-       where m.name = $2 and m.head_commit = $3 and closure_of(m.head_commit) = $4
+       where m.name = $2 and m.head_commit = $3 and m.closure = $4 and closure_of(m.head_commit, inputs.list) = $4
          and (m.again_at is not null or not exists (select from build b where b.module = m.name and b.closure = $4 and b.verdict is not null))
        for no key update of m
      ), fresh as (
        insert into request (id, kind, module, commit, closure, platform, body)
        select $1, 'build', name, $3, $4, $5, jsonb_build_object(
          'v', 1, 'kind', 'build', 'request', $1::text, 'mesh', coalesce((select value #>> '{}' from setting where key = 'mesh'), 'home'),
-         'module', name, 'repository', repository, 'ref', ref, 'commit', $3::text, 'platform', $5::text, 'closure', $4::text, 'inputs', $6::jsonb)
+         'module', name, 'repository', repository, 'ref', ref, 'commit', $3::text, 'platform', $5::text, 'closure', $4::text, 'inputs', inputs)
        from head
        on conflict (module, kind, commit, closure) where state in ('requested', 'published', 'taken') and stop_reason is null do nothing
-       returning id, module
+       returning id, module, body
      ), record as (
        insert into build (id, module, commit, closure, inputs, try_number, asked_by)
-       select f.id, f.module, $3, $4, $6, 1 + (select count(*) from build b where b.module = f.module and b.closure = $4 and b.verdict is not null), $7
+       select f.id, f.module, $3, $4, f.body -> 'inputs', 1 + (select count(*) from build b where b.module = f.module and b.closure = $4 and b.verdict is not null), $6
        from fresh f
      ), consumed as (
        update module m set again_at = null, again_by = null from fresh f where m.name = f.module and m.again_at is not null
@@ -70,7 +98,7 @@ export async function openBuild(db: Db, asked: BuildAsked): Promise<string | nul
      union all
      select r.id from request r join head on r.module = head.name
      where r.kind = 'build' and r.commit = $3 and r.closure = $4 and r.state in ('requested', 'published', 'taken') and r.stop_reason is null`,
-    [ulid(), asked.module, asked.commit, asked.closure, asked.platform, JSON.stringify(asked.inputs), asked.askedBy],
+    [ulid(), asked.module, asked.commit, asked.closure, asked.platform, asked.askedBy],
   );
   return opened?.id ?? null;
 }

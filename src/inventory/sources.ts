@@ -1,5 +1,6 @@
 import type { Times } from '../domain/times';
 import type { Db } from './db';
+import { lockGraph } from './graph';
 import { toJson } from './text';
 
 export interface DueSource {
@@ -36,11 +37,17 @@ export async function dueRepositories(db: Db, limit: number, now: Date, leaseMs 
   );
 }
 
-/** What git said of many modules at once. Only what changed bumps a module; what is effective is settled with it. */
+/** What git said of many modules at once. Only what changed bumps a module; the graph is settled with it. */
 export async function recordReadings(db: Db, readings: readonly ModuleReading[], now: Date, times: Times): Promise<void> {
   if (readings.length === 0) return;
   await db.transaction(async (tx) => {
-    const read = await tx.query<{ name: string; isMoved: boolean }>(
+    const rows = toJson(newestOf(readings).map(toRow));
+    const moving = await tx.query(
+      `select from jsonb_to_recordset($1::jsonb) r (module text, commit text) join module m on m.name = r.module where r.commit is distinct from m.head_commit and r.commit is not null limit 1`,
+      [rows],
+    );
+    if (moving.length > 0) await lockGraph(tx);
+    await tx.query(
       `with said as (
          select m.name, r.commit, r.kind, r.reason, coalesce(r."askedAt", $2) as asked_at, r.commit is distinct from m.head_commit and r.commit is not null as is_moved
          from jsonb_to_recordset($1::jsonb) r (module text, commit text, kind text, reason text, repository text, ref text, "askedAt" timestamptz)
@@ -58,12 +65,9 @@ export async function recordReadings(db: Db, readings: readonly ModuleReading[],
          nudged_until = case when s.is_moved or m.nudged_until <= $2 then null else m.nudged_until end,
          -- Spread a little, so that ten thousand are not due in one moment for ever.
          next_read_at = $2::timestamptz + interval '1 millisecond' * case when not s.is_moved and m.nudged_until > $2 then $4 else $3 * (0.9 + 0.2 * random()) end
-       from said s where m.name = s.name
-       returning m.name, s.is_moved as "isMoved"`,
-      [toJson(newestOf(readings).map(toRow)), now, times.readRefs, EXPECTING_MS],
+       from said s where m.name = s.name`,
+      [rows, now, times.readRefs, EXPECTING_MS],
     );
-    const moved = read.filter((row) => row.isMoved).map((row) => row.name);
-    if (moved.length > 0) await tx.query('select settle_effective($1)', [moved]);
   });
 }
 

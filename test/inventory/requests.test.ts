@@ -43,9 +43,7 @@ describe('asking for a build', () => {
   it('adopts what is open, whoever asks at the same moment', async () => {
     const name = await freshModule(db);
     const asked = await Promise.all(
-      Array.from({ length: 8 }, () =>
-        openBuild(db, { module: name, commit: A, closure: closureOf(A), platform: 'linux-amd64', inputs: [], askedBy: null }),
-      ),
+      Array.from({ length: 8 }, () => openBuild(db, { module: name, commit: A, closure: closureOf(A), platform: 'linux-amd64', askedBy: null })),
     );
     expect(new Set(asked.filter((id) => id !== null)).size).toBe(1);
     expect(await requestBuild(db, name, A)).toBe(asked.find((id) => id !== null));
@@ -53,8 +51,7 @@ describe('asking for a build', () => {
 
   it('is refused when head or closure moved, or the closure has its verdict', async () => {
     const name = await freshModule(db);
-    const ask = (commit: string, closure: string) =>
-      openBuild(db, { module: name, commit, closure, platform: 'linux-amd64', inputs: [], askedBy: null });
+    const ask = (commit: string, closure: string) => openBuild(db, { module: name, commit, closure, platform: 'linux-amd64', askedBy: null });
     expect(await ask(B, closureOf(B))).toBeNull();
     expect(await ask(A, closureOf(B))).toBeNull();
     await recordAnswer(db, failed(await requestBuild(db, name, A)), tick(), times);

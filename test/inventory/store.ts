@@ -102,7 +102,7 @@ export async function inspect(db: Db, name: string, commit: string, manifest: ob
 }
 
 export async function requestBuild(db: Db, name: string, commit: string): Promise<string> {
-  const id = await openBuild(db, { module: name, commit, closure: closureOf(commit), platform: 'linux-amd64', inputs: [], askedBy: null });
+  const id = await openBuild(db, { module: name, commit, closure: closureOf(commit), platform: 'linux-amd64', askedBy: null });
   if (id === null) throw new Error(`no build of ${name} at ${commit} can be opened`);
   return id;
 }

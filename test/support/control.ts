@@ -136,7 +136,7 @@ export async function inspectionOf(world: ControlWorld, module: string, commit =
 /** Of a module whose head is already inspected. */
 export async function buildOf(world: ControlWorld, module: string, commit = HEAD): Promise<string> {
   const { closure } = await world.row<{ closure: string }>('select closure_of($1) as closure', [commit]);
-  const id = await openBuild(world.db, { module, commit, closure, platform: 'linux-amd64', inputs: [], askedBy: null });
+  const id = await openBuild(world.db, { module, commit, closure, platform: 'linux-amd64', askedBy: null });
   if (id === null) throw new Error(`no build of ${module} was opened`);
   return id;
 }
