@@ -24,13 +24,13 @@ import {
   upsertSearchAttributes,
   workflowInfo,
 } from '@temporalio/workflow';
-import { type Acted, type Ask, type Asked, type Decisions, type Look, type ModuleInput, NUDGE, SEARCH, VERBS } from './shared';
+import { type Ask, type Asked, type Decisions, type Look, type ModuleInput, NUDGE, SEARCH, VERBS } from './shared';
 
 export const nudge = defineSignal(NUDGE);
 export const lineQuery = defineQuery<string>('line');
 export const comparisonQuery = defineQuery<Look | null>('comparison');
 
-const { look, openRequest, declareEffective, cancelRequests, carryOut } = proxyLocalActivities<Decisions>({
+const { advance, carryOut } = proxyLocalActivities<Decisions>({
   startToCloseTimeout: '20s',
   // The store may be away for a while; the facts wait for it.
   retry: { initialInterval: '500ms', backoffCoefficient: 2, maximumInterval: '30s' },
@@ -38,12 +38,11 @@ const { look, openRequest, declareEffective, cancelRequests, carryOut } = proxyL
 
 /** A signal is an event of history: a run does not take more than this many before it continues as new. */
 const MOST_SIGNALS = 2_000;
-/** A comparison leads to few acts (cancel, open, declare); more than this in a row is a disagreement, not progress. */
-const MOST_ACTS = 6;
-/** After facts that moved under an action, look again at the latest after this long. */
-const RECHECK_MS = 5_000;
 /** With nothing to do, look again after this long, jittered so that ten thousand modules do not look at once. */
 const FALLBACK_MS = 6 * 3_600_000;
+
+/** Temporal refuses a summary that is much longer. */
+const MOST_SUMMARY = 180;
 
 const verdictKey = defineSearchAttributeKey(SEARCH.verdict, 'KEYWORD');
 const situationKey = defineSearchAttributeKey(SEARCH.situation, 'KEYWORD');
@@ -100,16 +99,10 @@ export async function moduleWorkflow(input: ModuleInput): Promise<void> {
   for (;;) {
     const seen = wakes;
     if (!isResting) {
-      latest = await look(module);
-      let acts = 0;
-      while (latest !== null && needsAct(latest) && acts < MOST_ACTS) {
-        acts += 1;
-        const done = await act(latest);
-        latest = done.look;
-        // The facts moved between comparing and acting; whatever moved them nudges, and this is the safety net.
-        if (latest !== null && (!done.acted || acts === MOST_ACTS)) latest = { ...latest, until: new Date(Date.now() + RECHECK_MS).toISOString() };
-        if (!done.acted) break;
-      }
+      const turn = await advance(module);
+      for (const id of turn.cancelled) inFlight.get(id)?.cancel();
+      hasDelivered ||= turn.hasActed || turn.cancelled.length > 0;
+      latest = turn.look;
       if (latest === null) return;
       shown = show(input, latest, shown);
       awaitRequest(latest);
@@ -126,24 +119,11 @@ export async function moduleWorkflow(input: ModuleInput): Promise<void> {
     if (wakes === seen) await waitForChange(latest, () => wakes !== seen);
   }
 
-  async function act(found: Look): Promise<Acted> {
-    if (found.cancel.length > 0) {
-      for (const id of found.cancel) inFlight.get(id)?.cancel();
-      return cancelRequests(module, found.cancel, 'superseded by a newer commit');
-    }
-    hasDelivered = true;
-    return found.next === 'declare' ? declareEffective(module) : openRequest(module);
-  }
-
   /** Joins the request that is open, whoever opened it: this run or one before it. */
   function awaitRequest(found: Look): void {
     if ((found.next !== 'inspect' && found.next !== 'build') || found.requestId === null) return;
     if (!inFlight.has(found.requestId)) start(found.next, found.requestId, found.about ?? '');
   }
-}
-
-function needsAct(found: Look): boolean {
-  return found.cancel.length > 0 || found.next === 'declare' || ((found.next === 'inspect' || found.next === 'build') && found.requestId === null);
 }
 
 function validate(verb: string, ask: Ask): void {
@@ -183,10 +163,12 @@ function waitsOn(latest: Look | null): string {
       return `wait for the builder: ${latest.next} ${latest.about ?? ''}`;
     case 'ask':
       return `wait for a person to declare ${latest.about ?? ''}`;
+    case 'wait':
+      return `wait for ${latest.about ?? 'what it needs'}`.slice(0, MOST_SUMMARY);
     case 'nothing':
       return latest.situation === 'in step' ? 'in step: wait for a change' : `${latest.situation}: wait for a change`;
     default:
-      return latest.reason.slice(0, 180);
+      return latest.reason.slice(0, MOST_SUMMARY);
   }
 }
 

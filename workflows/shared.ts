@@ -20,7 +20,7 @@ export interface Ask {
 /** The little of a comparison that returns into history. */
 export interface Look {
   readonly next: Next['kind'];
-  /** "4f2c1a9" of what is inspected, built or declared. */
+  /** "4f2c1a9" of what is inspected, built or declared; "core to settle" of what is waited for. */
   readonly about: string | null;
   readonly requestId: string | null;
   readonly buildId: string | null;
@@ -45,22 +45,19 @@ export interface ModuleInput {
   readonly resumed: Look | null;
 }
 
-/** What acting did, and the comparison after it; no look: the module is no more. */
-export interface Acted {
-  /** False when the facts had moved since the comparison that asked for it. */
-  readonly acted: boolean;
+/** What a turn came to: the comparison it ended with, recorded; null: the module is no more. */
+export interface Advanced {
   readonly look: Look | null;
+  /** Requests that are not wanted any more. */
+  readonly cancelled: readonly string[];
+  /** Something was asked of a builder, or declared. */
+  readonly hasActed: boolean;
 }
 
 /** Local activities: short, from the facts, no network but the store. */
 export interface Decisions {
-  /** Compares from one snapshot and records what it found; null when the module is no more. */
-  look(module: string): Promise<Look | null>;
-  /** Makes (or adopts) the request that a comparison now asks for. */
-  openRequest(module: string): Promise<Acted>;
-  /** Declares what a comparison now chooses. */
-  declareEffective(module: string): Promise<Acted>;
-  cancelRequests(module: string, ids: readonly string[], reason: string): Promise<Acted>;
+  /** Compares, makes (or adopts) the request or declares what the comparison chose, and compares again, until there is something to wait for. */
+  advance(module: string): Promise<Advanced>;
   /** Writes the intent down and carries it out in the store; its answer is one line. A refusal is an ApplicationFailure. */
   carryOut(module: string, verb: Verb, ask: Ask): Promise<string>;
 }

@@ -4,11 +4,11 @@
  */
 import { CompleteAsyncError } from '@temporalio/activity';
 import { ApplicationFailure } from '@temporalio/common';
-import { toLook } from '../../activities/look';
+import { advance, type Steps } from '../../activities/advance';
 import { compare } from '../../src/domain/comparison';
 import type { Comparison, Facts, RequestFacts } from '../../src/domain/facts';
 import { defaultTimes } from '../../src/domain/times';
-import type { Acted, Ask, Asked, Decisions, Look, Verb } from '../../workflows/shared';
+import type { Ask, Asked, Decisions, Verb } from '../../workflows/shared';
 import { build, inStep, inspection, placement, request } from './facts';
 
 export class World {
@@ -79,31 +79,43 @@ export class World {
   }
 
   private decisions(): Decisions {
-    const look = async (): Promise<Look | null> => {
-      this.looks += 1;
-      return this.isRemoved ? null : toLook(this.compare());
-    };
-    const acted = async (did: boolean): Promise<Acted> => ({ acted: did, look: await look() });
     return {
-      look,
-      openRequest: async () => {
-        const { next } = this.compare();
-        if (next.kind !== 'inspect' && next.kind !== 'build') return acted(false);
+      advance: () => advance(this.steps()),
+      carryOut: async (_module, verb, ask) => {
+        if (ask.why === 'refuse me') throw ApplicationFailure.nonRetryable('there is no such build', 'Refused');
+        if (!this.intents.some((one) => one.ask.id === ask.id)) this.intents.push({ verb, ask });
+        if (verb === 'hold') this.change({ hold: { by: ask.who, why: ask.why, at: new Date().toISOString(), buildId: null } });
+        if (verb === 'release') this.change({ hold: null });
+        if (verb === 'rebuild') this.change({ again: { by: ask.who, at: new Date().toISOString() } });
+        return `${verb} is in force`;
+      },
+    };
+  }
+
+  private steps(): Steps {
+    return {
+      compare: async () => {
+        this.looks += 1;
+        return this.isRemoved ? null : this.compare();
+      },
+      record: async () => undefined,
+      openRequest: async ({ next }) => {
+        if (next.kind !== 'inspect' && next.kind !== 'build') return false;
         this.counter += 1;
         const opened = request({
           id: `${next.kind}-${next.commit[0]}-${this.counter}`,
           kind: next.kind,
           commit: next.commit,
+          closure: next.kind === 'build' ? next.closure : null,
           state: 'published',
           takenBy: null,
           takenAt: null,
         });
         this.change({ requests: [...this.facts.requests, opened] });
-        return acted(true);
+        return true;
       },
-      declareEffective: async () => {
-        const { next } = this.compare();
-        if (next.kind !== 'declare') return acted(false);
+      declare: async ({ next }) => {
+        if (next.kind !== 'declare') return false;
         this.declared.push(next.buildId);
         const declared = {
           build: { id: next.buildId, commit: next.commit },
@@ -114,21 +126,13 @@ export class World {
         this.change({
           placements: this.facts.placements.map((one) => (next.nodes.includes(one.node) ? placement(one.node, { ...one, ...declared }) : one)),
         });
-        return acted(true);
+        return true;
       },
-      cancelRequests: async (_module, ids) => {
+      cancel: async (ids) => {
         this.cancelled.push(...ids);
         this.change({ requests: this.facts.requests.filter((one) => !ids.includes(one.id)) });
-        return acted(true);
       },
-      carryOut: async (_module, verb, ask) => {
-        if (ask.why === 'refuse me') throw ApplicationFailure.nonRetryable('there is no such build', 'Refused');
-        if (!this.intents.some((one) => one.ask.id === ask.id)) this.intents.push({ verb, ask });
-        if (verb === 'hold') this.change({ hold: { by: ask.who, why: ask.why, at: new Date().toISOString(), buildId: null } });
-        if (verb === 'release') this.change({ hold: null });
-        if (verb === 'rebuild') this.change({ again: { by: ask.who, at: new Date().toISOString() } });
-        return `${verb} is in force`;
-      },
+      now: () => new Date(),
     };
   }
 }

@@ -26,6 +26,9 @@ describe('a module', () => {
         await nudge();
         await eventually(async () => expect((await handle.describe()).runId).not.toBe(first), { timeoutMs: 10_000 });
         expect(await look()).toMatchObject({ next: 'nothing', situation: 'in step' });
+        const { memo, typedSearchAttributes } = await handle.describe();
+        expect(String(memo?.line)).toContain('applied on 2');
+        expect(JSON.stringify(typedSearchAttributes)).toContain('in step');
         expect(await handle.query('line')).toContain('source bbbbbbb · built from bbbbbbb · fit · declared on 2 · applied on 2');
         expect(world.declared).toEqual(['build-b']);
       },
