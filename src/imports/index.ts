@@ -8,12 +8,14 @@ import type { Language } from '../schema/messages';
 import { bindExports } from './bindings';
 import { assembled, declaredNames, type Graph } from './findings';
 import { readGo } from './go';
+import { readJavaScript } from './javascript';
 import { readPython } from './python';
 import { sourceTree } from './tree';
 import type { LanguageFindings, Reader, Reading } from './types';
 
 const READERS: readonly Reader[] = [
   { language: 'go', read: readGo },
+  { language: 'npm', read: readJavaScript },
   { language: 'python', read: readPython },
 ];
 

@@ -1,11 +1,16 @@
 import { existsSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 
-/** The compiler does not copy programs in other languages: they are read where they are written, from the sources and from dist alike. */
-export function programsFolder(): string {
+/** Of Tally itself, from the sources and from dist alike. */
+export function packageFolder(): string {
   let root = __dirname;
   while (!existsSync(join(root, 'package.json')) && dirname(root) !== root) root = dirname(root);
-  return join(root, 'src', 'imports', 'programs');
+  return root;
+}
+
+/** The compiler does not copy programs in other languages: they are read where they are written. */
+export function programsFolder(): string {
+  return join(packageFolder(), 'src', 'imports', 'programs');
 }
 
 /** Where the commands of modules find their tools too: not in the packages of Tally itself. */
