@@ -35,7 +35,8 @@ export async function goProgram(reading: Reading): Promise<GoProgram> {
   });
   const env: Record<string, string> = {
     PATH: toolPath(),
-    HOME: cache,
+    // Version managers find what they stand for there.
+    HOME: process.env.HOME ?? cache,
     GOPATH: join(cache, 'go'),
     GOCACHE: await buildCache(cache),
     GOTOOLCHAIN: 'local',
