@@ -42,7 +42,7 @@ export function createDecisions(deps: DecisionDeps): Decisions {
           const by = facts?.approved?.buildId === next.buildId ? facts.approved.by : 'auto';
           return (await declareBuild(db, { module, buildId: next.buildId, nodes: [...next.nodes], by })) > 0;
         },
-        cancel: (ids) => cancelRequests(db, ids, 'superseded by a newer commit'),
+        cancel: (ids) => cancelRequests(db, ids, 'superseded by a newer commit, or by an input that moved'),
         now,
       });
     },

@@ -1,5 +1,5 @@
 /** The little of a comparison that returns into history. */
-import type { Comparison } from '../src/domain/facts';
+import type { Comparison, Next } from '../src/domain/facts';
 import { short } from '../src/domain/line';
 import type { Look } from '../workflows/shared';
 
@@ -7,7 +7,7 @@ export function toLook(comparison: Comparison): Look {
   const { next } = comparison;
   return {
     next: next.kind,
-    about: 'commit' in next ? short(next.commit) : null,
+    about: aboutOf(next),
     requestId: 'requestId' in next ? next.requestId : null,
     buildId: 'buildId' in next ? next.buildId : null,
     cancel: comparison.cancel,
@@ -22,4 +22,9 @@ export function toLook(comparison: Comparison): Look {
     isStuck: comparison.counts.stuck > 0,
     atRest: next.kind === 'nothing',
   };
+}
+
+function aboutOf(next: Next): string | null {
+  if (next.kind === 'wait') return next.on;
+  return 'commit' in next ? short(next.commit) : null;
 }

@@ -142,7 +142,7 @@ describe('waiting for inputs to settle', () => {
 
   test('another try of a judged closure waits for no input that only moves', () => {
     const again = { by: 'ada', at: NOW };
-    const found = compare(inStep({ again, graph: graph({ settling: [settling('core')] }) }), defaultTimes);
+    const found = compare(inStep({ again, graph: graph({ settling: [settling('core')], staleSince: ago(10) }) }), defaultTimes);
     expect(found).toMatchObject({ next: { kind: 'build' }, reason: 'ada asked for another build of aaaaaaa' });
   });
 });
