@@ -1,5 +1,6 @@
-import { rm } from 'node:fs/promises';
+import { mkdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
+import { setTimeout as wait } from 'node:timers/promises';
 import { EnvironmentError } from '../domain/errors';
 import { sourceTree } from '../imports/tree';
 import type { KeyPair } from '../link';
@@ -11,16 +12,23 @@ import type { Unsigned } from './answers';
 import type { Stopped } from './command';
 import { runCommand } from './command';
 import type { BuilderLimits } from './config';
+import type { Differing } from './differing';
+import { differingOf } from './differing';
 import type { BuilderHome, Work } from './home';
+import type { Laid } from './inputs';
+import { layInputs } from './inputs';
 import { readManifest } from './inspect';
 import { pushKeptLog } from './keptLog';
 import type { BuildLog } from './log';
+import type { Output } from './outputs';
 import { findOutputs, packOutputs, pushOutputs } from './outputs';
 import type { Built } from './provenance';
 import { attachProvenance } from './provenance';
 import { reasonLine } from './reason';
 import type { Sandbox } from './sandbox';
 import type { Stopper } from './stopper';
+
+const CHECK_APART_MS = 2_100;
 
 /**
  * One attempt at one closure: checkout, fetch, run, test, pack, push. It always answers: what is the module's own is `failed`,
@@ -74,20 +82,38 @@ async function settle(tools: BuildTools, attempt: Attempt, clock: Clock): Promis
 }
 
 async function inWork(tools: BuildTools, attempt: Attempt, clock: Clock): Promise<Outcome> {
-  const free = await tools.home.freeBytes();
-  checkDisk(free, tools.limits);
-  const work = await tools.home.newWork();
+  const { home, registry, limits, key, builder } = tools;
+  const { request, stopper } = attempt;
+  checkDisk(await home.freeBytes(), limits);
+  const startedAt = new Date();
+  const work = await home.newWork();
   try {
-    return await build(tools, attempt, clock, work);
+    const made = await make(tools, attempt, clock, { work, home: await home.homeOf(request.module) });
+    if ('outcome' in made) return made;
+    const differing = request.check === true ? await checkAgain(tools, attempt, clock, made.packed, startedAt) : null;
+
+    clock.begin('push');
+    stopper.signal.throwIfAborted();
+    const { inputs } = made;
+    const artifacts = await pushOutputs(registry, made.packed, request.module, request.request);
+    const times = { startedAt: startedAt.toISOString(), finishedAt: new Date().toISOString() };
+    const provenance = await attachProvenance(registry, key, { request, builder, inputs, artifacts, ...times });
+    return { outcome: 'fit', artifacts: artifacts.map(toBuilt), inputs, provenance, ...(differing === null ? {} : { check: { differing } }) };
   } finally {
     await work.remove();
   }
 }
 
-async function build(tools: BuildTools, attempt: Attempt, clock: Clock, work: Work): Promise<Outcome> {
-  const { request, stopper } = attempt;
-  const startedAt = new Date().toISOString();
+interface Made {
+  packed: Output[];
+  /** The closure as it was fetched. */
+  inputs: Input[];
+}
 
+/** From the commit to what would be pushed. */
+async function make(tools: BuildTools, attempt: Attempt, clock: Clock, place: { work: Work; home: string }): Promise<Made | Outcome> {
+  const { request, stopper } = attempt;
+  const { work } = place;
   clock.begin('checkout');
   const { repository, ref, commit, module } = request;
   await checkoutCommit({ repository, ref, commit, dir: work.tree, timeoutMs: tools.limits.checkoutMs, signal: stopper.signal });
@@ -97,52 +123,69 @@ async function build(tools: BuildTools, attempt: Attempt, clock: Clock, work: Wo
     return failed('checkout', `${first?.file}:${first?.line} ${first?.key} ${first?.message}`, []);
   }
 
-  const { files } = await sourceTree(work.tree, stopper.signal);
-  const inputs = takeInputs(request.inputs);
-  const stopped = await runCommands(tools, attempt, clock, work, reading.manifest);
-  if (stopped !== null) return stopped.kind === 'failed' ? failed(stopped.step, stopped.reason, inputs) : environment(stopped.step, stopped.reason);
+  const tree = await sourceTree(work.tree, stopper.signal);
+  if (request.inputs.length > 0) clock.begin('inputs');
+  const laid = await layInputs(request.inputs, tools.registry, work, tree, stopper.signal);
+  if (typeof laid === 'string') return failed('inputs', laid, []);
+  const inputs = [...laid.recorded];
+  const stopped = await runCommands(tools, attempt, clock, { ...place, manifest: reading.manifest, laid });
+  if (stopped !== null) {
+    const { kind, step, reason, missing } = stopped;
+    const named = missing.length === 0 ? {} : { missing };
+    return kind === 'failed' ? { ...failed(step, reason, inputs), ...named } : { ...environment(step, reason), ...named };
+  }
 
   clock.begin('pack');
   // The commands may ask git for the commit; an artifact never holds the repository, which differs from checkout to checkout.
   await rm(join(work.tree, '.git'), { recursive: true, force: true });
   const outputs = await findOutputs(reading.manifest, work.tree);
   if (typeof outputs === 'string') return failed('pack', outputs, inputs);
-  const packed = await packOutputs(outputs, { root: work.tree, tracked: files.map(({ path }) => path) }, work.directory);
-  if (typeof packed === 'string') return failed('pack', packed, inputs);
+  const packed = await packOutputs(outputs, { root: work.tree, tracked: tree.files.map(({ path }) => path) }, work.directory);
+  return typeof packed === 'string' ? failed('pack', packed, inputs) : { packed, inputs };
+}
 
-  clock.begin('push');
-  stopper.signal.throwIfAborted();
-  const artifacts = await pushOutputs(tools.registry, packed, module, request.request);
-  const finishedAt = new Date().toISOString();
-  const provenance = await attachProvenance(tools.registry, tools.key, { request, builder: tools.builder, inputs, artifacts, startedAt, finishedAt });
-  return { outcome: 'fit', artifacts: artifacts.map(toBuilt), inputs, provenance };
+/** Makes it once more, in another place and from an empty home, and says what came out otherwise. That the second fails is a difference too. */
+async function checkAgain(tools: BuildTools, attempt: Attempt, clock: Clock, first: readonly Output[], startedAt: Date): Promise<Differing[]> {
+  const { log, stopper } = attempt;
+  log.say('check: the same again, in another place and from an empty home');
+  // A time in seconds, or in the two seconds of a zip file, is another one then.
+  await wait(Math.max(0, startedAt.getTime() + CHECK_APART_MS - Date.now()), undefined, { signal: stopper.signal });
+  const work = await tools.home.newWork();
+  try {
+    const home = join(work.directory, 'home');
+    await mkdir(home);
+    const made = await make(tools, attempt, { ...clock, begin: (step) => clock.begin(`check ${step}`) }, { work, home });
+    if (!('outcome' in made)) return await differingOf(first, made.packed);
+    stopper.signal.throwIfAborted();
+    if (made.outcome === 'environment') throw new EnvironmentError(made.reason);
+    const reason = 'reason' in made ? made.reason : made.outcome;
+    return first.map(({ name }) => ({ artifact: name, file: `not made the second time: ${reason}` }));
+  } finally {
+    await work.remove();
+  }
 }
 
 async function runCommands(
   tools: BuildTools,
   attempt: Attempt,
   clock: Clock,
-  work: Work,
-  manifest: Manifest,
+  made: { work: Work; home: string; manifest: Manifest; laid: Laid },
 ): Promise<(Stopped & { step: string }) | null> {
-  const home = await tools.home.homeOf(attempt.request.module);
+  const common = { ...tools, ...attempt, ...made, builderHome: tools.home };
   let usedMs = 0;
   for (const step of ['fetch', 'run', 'test'] as const) {
-    const command = manifest.build[step];
-    if (command === undefined) continue;
+    const command = made.manifest.build[step];
+    const own = step === 'fetch' ? made.laid.complete : null;
+    if (command === undefined && own === null) continue;
     clock.begin(step);
     const begun = performance.now();
-    const stopped = await runCommand({ ...tools, ...attempt, builderHome: tools.home, step, command, manifest, usedMs, work, home });
+    const stopped =
+      (own === null ? null : await runCommand({ ...common, step, command: own, usedMs, isOwn: true })) ??
+      (command === undefined ? null : await runCommand({ ...common, step, command, usedMs }));
     if (stopped !== null) return { step, ...stopped };
     if (step !== 'fetch') usedMs += performance.now() - begun;
   }
   return null;
-}
-
-/** Until modules build on one another there is nothing to lay out, and a request that names an input asks for more than this builder can. */
-function takeInputs(inputs: readonly Input[]): Input[] {
-  if (inputs.length === 0) return [];
-  throw new EnvironmentError('this builder cannot lay out inputs of other modules yet: start a newer one');
 }
 
 function checkDisk(freeBytes: number, limits: BuilderLimits): void {

@@ -1,8 +1,11 @@
 import type { Manifest } from '../schema/manifest';
+import type { PackageName } from '../schema/messages';
 import type { BuilderLimits } from './config';
 import { commandEnvironment } from './environment';
 import type { BuilderHome, Work } from './home';
+import type { Laid } from './inputs';
 import type { BuildLog } from './log';
+import { createMissingNames } from './missing';
 import { sizeWords, statusWords, timeWords } from './reason';
 import type { Ending, Sandbox } from './sandbox';
 import type { Stopper } from './stopper';
@@ -14,12 +17,17 @@ type Step = 'fetch' | 'run' | 'test';
 export interface Stopped {
   kind: 'failed' | 'environment';
   reason: string;
+  /** What it said that it did not find. */
+  missing: PackageName[];
 }
 
 export interface CommandRun {
   step: Step;
   command: string;
   manifest: Manifest;
+  laid: Laid;
+  /** It is ours, and completes what was laid. */
+  isOwn?: boolean;
   /** What run and test have used of their common time. */
   usedMs: number;
   work: Work;
@@ -42,22 +50,30 @@ export async function runCommand(run: CommandRun): Promise<Stopped | null> {
   const time = timeLimit(run);
   const memoryBytes = Math.min(memory ?? Number.POSITIVE_INFINITY, limits.memoryBytes ?? Number.POSITIVE_INFINITY);
   for (const line of run.command.trimEnd().split('\n')) log.say(`$ ${line}`);
+  const hasNetwork = step === 'fetch' || network;
+  const missing = createMissingNames();
   const ending = await run.sandbox.run({
     command: run.command,
     tree: run.work.tree,
     home: run.home,
     tmp: run.work.tmp,
     hide: run.builderHome.directory,
-    env: commandEnvironment(process.env, env, step),
-    network: step === 'fetch' || network ? 'host' : 'none',
+    mounts: run.laid.mounts,
+    mayWriteMounts: run.isOwn === true,
+    env: commandEnvironment(process.env, env, run.laid.env, { step, hasNetwork }),
+    network: hasNetwork ? 'host' : 'none',
     timeoutMs: time.ms,
     ...(Number.isFinite(memoryBytes) ? { memoryBytes } : {}),
     watch: () => watchDisk(run),
     signal: run.stopper.signal,
-    onOutput: (chunk) => log.write(chunk),
+    onOutput: (chunk) => {
+      log.write(chunk);
+      missing.write(chunk);
+    },
   });
   if (ending.memoryBy === 'polling') log.say('memory was limited by measuring: this builder may not make control groups');
-  return judge(run, ending, { time, isOwnMemory: memoryBytes === memory, memoryBytes });
+  const stopped = await judge(run, ending, { time, isOwnMemory: memoryBytes === memory, memoryBytes });
+  return stopped === null ? null : { ...stopped, missing: missing.found() };
 }
 
 function timeLimit({ step, manifest, limits, usedMs }: CommandRun): { ms: number; isOwn: boolean; wholeMs: number } {
@@ -72,7 +88,7 @@ interface Limits {
   memoryBytes: number;
 }
 
-async function judge(run: CommandRun, ending: Ending, { time, isOwnMemory, memoryBytes }: Limits): Promise<Stopped | null> {
+async function judge(run: CommandRun, ending: Ending, { time, isOwnMemory, memoryBytes }: Limits): Promise<Omit<Stopped, 'missing'> | null> {
   const { step } = run;
   const own = step === 'fetch' ? 'environment' : 'failed';
   switch (ending.kind) {

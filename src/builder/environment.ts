@@ -15,8 +15,9 @@ const ROUTES = [
  */
 export function commandEnvironment(
   builder: NodeJS.ProcessEnv,
-  manifest: Record<string, string>,
-  step: 'fetch' | 'run' | 'test',
+  manifest: Readonly<Record<string, string>>,
+  inputs: Readonly<Record<string, string>>,
+  { step, hasNetwork }: { step: 'fetch' | 'run' | 'test'; hasNetwork: boolean },
 ): Record<string, string> {
   const cache = `${HOME_INSIDE}/.cache`;
   return {
@@ -38,8 +39,20 @@ export function commandEnvironment(
     PYTHONDONTWRITEBYTECODE: '1',
     CARGO_HOME: `${HOME_INSIDE}/.cargo`,
     ...(step === 'fetch' ? routes(builder) : {}),
+    // A tool that knows says what is missing instead of waiting for a network.
+    ...(hasNetwork ? {} : { CARGO_NET_OFFLINE: 'true', GOPROXY: 'off' }),
+    ...inputs,
     ...manifest,
+    ...paths(manifest, inputs),
   };
+}
+
+/** A list of places that both name: the module's first. */
+function paths(
+  { PYTHONPATH: own }: Readonly<Record<string, string>>,
+  { PYTHONPATH: laid }: Readonly<Record<string, string>>,
+): Record<string, string> {
+  return own === undefined || laid === undefined ? {} : { PYTHONPATH: `${own}:${laid}` };
 }
 
 function routes(builder: NodeJS.ProcessEnv): Record<string, string> {

@@ -14,9 +14,16 @@ import { kill, residentBytes } from './processes';
  */
 
 // Constant, so that what a tool writes of its own path into an artifact is the same on each builder.
-const TREE_INSIDE = '/tmp/build';
+export const TREE_INSIDE = '/tmp/build';
 export const HOME_INSIDE = '/tmp/home';
 export const TMP_INSIDE = '/tmp';
+
+/** A directory of the builder's that a command sees below its `/tmp`. */
+export interface Mount {
+  from: string;
+  /** A path below `/tmp`. */
+  at: string;
+}
 
 export interface IsolatedCommand {
   command: string;
@@ -26,6 +33,9 @@ export interface IsolatedCommand {
   tmp: string;
   /** A directory that the command must not see: the builder's own. */
   hide: string;
+  mounts?: readonly Mount[];
+  /** The command may write to what is mounted. */
+  mayWriteMounts?: boolean;
   /** All of its environment. It is set inside: what a module chose (LD_PRELOAD) must touch nothing that runs outside. */
   env: Record<string, string>;
   /** `none` is a loopback of its own and nothing else. */
@@ -58,14 +68,20 @@ UNSHARE=$$ exec "$@"
 
 // Runs as PID 1 of the namespace. The number in /proc/self/stat is still the one outside, since /proc is mounted later.
 const INIT = `
-network=$1 tree=$2 home=$3 tmp=$4 hide=$5 command=$6
-shift 6
+network=$1 tree=$2 home=$3 tmp=$4 hide=$5 command=$6 access=$7
+shift 7
 read -r outside name state parent rest < /proc/self/stat
 [ "$parent" = "$UNSHARE" ] || exit 1
 set -e
 if [ "$network" = none ]; then ip link set lo up 2>/dev/null || ifconfig lo up; fi
 mount --bind "$tree" "$tmp/build"
 mount --bind "$home" "$tmp/home"
+while [ "$1" != -- ]; do
+  mount --bind "$1" "$tmp/$2"
+  if [ "$access" = ro ]; then mount -o remount,ro,bind "$tmp/$2"; fi
+  shift 2
+done
+shift
 mount --rbind "$tmp" /tmp
 if [ -d "$hide" ]; then mount -t tmpfs -o size=64k,mode=0755 tally "$hide"; fi
 if [ -d /dev/shm ]; then mount -t tmpfs -o mode=1777 tally /dev/shm; fi
@@ -91,6 +107,7 @@ export function createSandbox(groups: string): Sandbox {
       namespaces ??= await findNamespaces();
       await mkdir(join(command.tmp, 'build'), { recursive: true });
       await mkdir(join(command.tmp, 'home'), { recursive: true });
+      for (const { at } of command.mounts ?? []) await mkdir(join(command.tmp, at), { recursive: true });
       const group = await createGroup(groups, {
         ...(command.memoryBytes === undefined ? {} : { memoryBytes: command.memoryBytes }),
         processes: PROCESSES_MAX,
@@ -169,6 +186,9 @@ function runOne(command: IsolatedCommand, namespaces: string[], group: Group | n
       tmp,
       hide,
       command.command,
+      command.mayWriteMounts === true ? 'rw' : 'ro',
+      ...(command.mounts ?? []).flatMap(({ from, at }) => [from, at]),
+      '--',
       ...Object.entries(command.env).map(([key, value]) => `${key}=${value}`),
     ],
   ];

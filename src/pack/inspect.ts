@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { createReadStream } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import { pipeline } from 'node:stream/promises';
@@ -103,6 +104,18 @@ function admit(header: Header, { kinds, links }: Seen, limits: ArchiveLimits): v
     default:
       throw new ArchiveRefused(`${name} is a ${header.type ?? 'nameless kind of entry'}, which is never unpacked`);
   }
+}
+
+/** A hash of each entry, its mode and where it leads, by its name. */
+export async function hashesOfArchive(file: string): Promise<Map<string, string>> {
+  const hashes = new Map<string, string>();
+  await readEntries(file, createGunzip(), async (entry) => {
+    const hash = createHash('sha256');
+    for await (const chunk of entry as AsyncIterable<Buffer>) hash.update(chunk);
+    const { name, type, mode, linkname } = entry.header;
+    hashes.set(name, `${hash.digest('hex')} ${type} ${mode} ${linkname ?? ''}`);
+  });
+  return hashes;
 }
 
 /** One entry of an archive being read: its header, and its content as a stream. */

@@ -67,8 +67,14 @@ export async function unpackWheel(file: string, targetDir: string): Promise<void
   }
 }
 
-/** Each file with its hash, by name: for telling two wheels apart. */
-export async function readWheel(file: string, limits: ArchiveLimits = wheelLimits): Promise<WheelFile[]> {
+/** A hash of each file and its mode, by its name. */
+export async function hashesOfWheel(file: string): Promise<Map<string, string>> {
+  const files = await readWheel(file, wheelLimits);
+  // That the list of the others differs, when one of them does, is nothing of its own.
+  return new Map(files.filter(({ name }) => !UNLISTED.test(name)).map((one) => [one.name, `${hashOf(one.content)} ${one.isExecutable}`]));
+}
+
+async function readWheel(file: string, limits: ArchiveLimits): Promise<WheelFile[]> {
   const files = new Map<string, WheelFile>();
   let bytes = 0;
   try {

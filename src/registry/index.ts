@@ -6,5 +6,6 @@
 export type { PushedArtifact } from './artifact';
 export { artifactLayer, pushArtifact } from './artifact';
 export { createRegistryClient } from './client';
+export { describeFile } from './digest';
 export { PROVENANCE_TYPE } from './referrers';
 export type { RegistryClient } from './types';

@@ -45,11 +45,16 @@ describe('the environment of a command', () => {
   };
 
   test('has the tools of the builder and the routes to package indexes, and no password', () => {
-    const fetch = commandEnvironment(builder, { GREETING: 'hello' }, 'fetch');
+    const fetch = commandEnvironment(builder, { GREETING: 'hello' }, {}, { step: 'fetch', hasNetwork: true });
     expect(fetch).toMatchObject({ GOPROXY: 'https://goproxy.example', GREETING: 'hello', HOME: '/tmp/home', LANG: 'C.UTF-8', TZ: 'UTC' });
     expect(fetch.PATH).toBe('/opt/tools:/usr/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/sbin:/bin');
     expect(JSON.stringify(fetch)).not.toContain('a-secret');
-    expect(commandEnvironment(builder, {}, 'run')).not.toHaveProperty('GOPROXY');
+    expect(commandEnvironment(builder, {}, {}, { step: 'run', hasNetwork: true })).not.toHaveProperty('GOPROXY');
+  });
+
+  test('tells tools of no network where there is none, and of what was laid after what the module names itself', () => {
+    const env = commandEnvironment(builder, { PYTHONPATH: 'lib' }, { PYTHONPATH: '/tmp/inputs/python' }, { step: 'run', hasNetwork: false });
+    expect(env).toMatchObject({ GOPROXY: 'off', CARGO_NET_OFFLINE: 'true', PYTHONPATH: 'lib:/tmp/inputs/python' });
   });
 });
 

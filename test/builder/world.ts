@@ -1,14 +1,15 @@
 import { execFileSync } from 'node:child_process';
-import { createHash, randomBytes } from 'node:crypto';
+import { randomBytes } from 'node:crypto';
 import { chmodSync, mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { pino } from 'pino';
 import type { BuilderLimits } from '../../src/builder';
 import { defaultLimits, openHome, openJournal, startBuilder } from '../../src/builder';
+import { closureOf } from '../../src/domain/closure';
 import type { Delivery, Link } from '../../src/link';
-import { declareTopology, EXCHANGES, keptSigningKey, openLink, QUEUES, UnroutableError } from '../../src/link';
+import { canonicalDigest, declareTopology, EXCHANGES, keptSigningKey, openLink, QUEUES, UnroutableError } from '../../src/link';
 import { createRegistryClient } from '../../src/registry';
-import type { Answer, BuilderBeat, Claim, ClaimReply, LogLines } from '../../src/schema/messages';
+import type { Answer, BuilderBeat, Claim, ClaimReply, Input, LogLines } from '../../src/schema/messages';
 import { answer, builderBeat, claim, logLines } from '../../src/schema/messages';
 import { eventually } from '../support/eventually';
 import type { FreshVhost } from '../support/servers';
@@ -18,6 +19,12 @@ import { scratch } from './scratch';
 /** A repository, a control plane that only claims and listens, and builders on a vhost of their own. */
 
 const PLATFORM = 'linux-amd64';
+
+interface Asked {
+  request?: string;
+  attempt?: number;
+  module?: string;
+}
 
 export interface Control {
   vhost: FreshVhost;
@@ -30,8 +37,8 @@ export interface Control {
   errors: unknown[];
   /** `null` gives no reply. */
   decide: (asked: Claim) => ClaimReply | null;
-  inspect(repository: Repository, commit: string, more?: { request?: string; attempt?: number; module?: string }): Promise<string>;
-  build(repository: Repository, commit: string, more?: { request?: string; attempt?: number; module?: string }): Promise<string>;
+  inspect(repository: Repository, commit: string, more?: Asked): Promise<string>;
+  build(repository: Repository, commit: string, more?: Asked & { inputs?: Input[]; check?: boolean }): Promise<string>;
   answerTo(request: string, timeoutMs?: number): Promise<Answer>;
   /** All lines of a request in their order. */
   linesOf(request: string): string[];
@@ -89,15 +96,19 @@ export async function startControl(): Promise<Control> {
     close: () => link.close(),
   };
 
-  async function send(queue: string, repository: Repository, commit: string, more: { request?: string; attempt?: number; module?: string } = {}) {
+  async function send(queue: string, repository: Repository, commit: string, more: Asked & { inputs?: Input[]; check?: boolean } = {}) {
     const request = more.request ?? `request-${randomBytes(5).toString('hex')}`;
     const common = {
       ...{ v: 1, request, attempt: more.attempt ?? 1, module: more.module ?? repository.module },
       ...{ repository: repository.url, ref: 'refs/heads/main', commit },
     };
-    const closure = `sha256:${createHash('sha256').update(commit).digest('hex')}`;
+    const inputs = more.inputs ?? [];
+    const closure = closureOf({ commit, inputs: inputs.map(({ module, artifact, digest }) => ({ module, artifact, digest })) }, canonicalDigest);
+    const check = more.check === undefined ? {} : { check: more.check };
     const body =
-      queue === 'inspect' ? { ...common, kind: 'inspect' } : { ...common, kind: 'build', mesh: 'home', platform: PLATFORM, closure, inputs: [] };
+      queue === 'inspect'
+        ? { ...common, kind: 'inspect' }
+        : { ...common, kind: 'build', mesh: 'home', platform: PLATFORM, closure, inputs, ...check };
     await link.publish(EXCHANGES.requests, queue, body);
     return request;
   }
