@@ -1,5 +1,7 @@
 """Greets whoever asks, in the name of the machine it runs on."""
 
+from example_core import MOTTO
+
 WORD = "Hello"
 
 
@@ -8,4 +10,4 @@ def greeting(node: str) -> str:
     name = node.strip()
     if not name:
         raise ValueError("a greeter needs the name of its node")
-    return f"{WORD} from {name}"
+    return f"{WORD} from {name}, {MOTTO}"

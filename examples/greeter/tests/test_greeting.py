@@ -5,7 +5,7 @@ import greeter
 
 class Greeting(unittest.TestCase):
     def test_names_the_node(self):
-        self.assertEqual(greeter.greeting("alpha\n"), f"{greeter.WORD} from alpha")
+        self.assertEqual(greeter.greeting("alpha\n"), f"{greeter.WORD} from alpha, {greeter.MOTTO}")
 
     def test_the_word_is_a_word(self):
         self.assertTrue(greeter.WORD.isalpha(), greeter.WORD)

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+
+	boardtypes "example.org/board-types"
 )
 
 // Version is what the board says of itself; a change of it is seen in every answer.
@@ -46,7 +48,7 @@ func Handler(config Config) http.Handler {
 	})
 	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
-		answer := map[string]string{"module": "meshboard", "version": Version, "node": config.Node, "greeting": Greeting(config.Node)}
+		answer := boardtypes.Of("meshboard", Version, config.Node, Greeting(config.Node))
 		if err := json.NewEncoder(w).Encode(answer); err != nil {
 			fmt.Fprintln(os.Stderr, "meshboard:", err)
 		}
