@@ -2,16 +2,30 @@
  * From what is placed on one node, what it should hold: ordered resources, references to artifacts and facts filled in.
  * Pure: the same placements always give the same digest, so nothing is sent that would change nothing.
  */
-import type { ArtifactRef, DeclaredResource } from '../schema/declaration';
-import type { Manifest, ManifestResource } from '../schema/manifest';
+import type { ArtifactRef, DeclaredResource, Feature, SealedSecret } from '../schema/declaration';
+import type { InstanceResource, Manifest } from '../schema/manifest';
 
-export interface DerivedFrom {
+/** What texts may refer to beside the node's own, by the words between `${` and `}`. */
+export interface References {
+  readonly values?: Readonly<Record<string, string>>;
+  /** Sealed to this node; null: there is nothing to seal it to. */
+  readonly secrets?: Readonly<Record<string, SealedSecret | null>>;
+}
+
+/** Something that the module makes here for another one. */
+interface InstanceFrom extends References {
+  readonly resources: readonly InstanceResource[];
+}
+
+export interface DerivedFrom extends References {
   readonly module: string;
   /** What made it, for words: the first digits of the commit. */
   readonly commit: string;
   readonly manifest: Manifest;
   /** By the names that the manifest gives them. */
   readonly artifacts: Readonly<Record<string, ArtifactRef>>;
+  /** After its own resources. */
+  readonly instances?: readonly InstanceFrom[];
 }
 
 export interface DeriveInput {
@@ -19,7 +33,7 @@ export interface DeriveInput {
     readonly name: string;
     readonly facts: Readonly<Record<string, string>>;
     /** What its host said it reads; null before its first beat: then it is taken to read everything. */
-    readonly reads: { readonly versions: readonly number[]; readonly shapes: readonly string[] } | null;
+    readonly reads: { readonly versions: readonly number[]; readonly shapes: readonly string[]; readonly features?: readonly string[] } | null;
   };
   readonly version: number;
   readonly modules: readonly DerivedFrom[];
@@ -46,13 +60,12 @@ export function deriveDeclaration(input: DeriveInput, digest: (value: unknown) =
   }
   const resources: DeclaredResource[] = [];
   for (const from of ordered) {
-    for (const written of from.manifest.resources) {
-      try {
-        resources.push(declared(from, written, input));
-      } catch (error) {
-        if (error instanceof Missing) return { kind: 'notWorkedOut', reason: error.message, modules: [from.module] };
-        throw error;
-      }
+    try {
+      resources.push(...from.manifest.resources.map((written) => declared(from, from, written, input)));
+      for (const instance of from.instances ?? []) resources.push(...instance.resources.map((written) => declared(from, instance, written, input)));
+    } catch (error) {
+      if (error instanceof Missing) return { kind: 'notWorkedOut', reason: error.message, modules: [from.module] };
+      throw error;
     }
   }
   const clash = findClash(resources);
@@ -81,27 +94,43 @@ function inOrder(modules: readonly DerivedFrom[]): DerivedFrom[] {
 }
 
 function requires(one: DerivedFrom, other: DerivedFrom): boolean {
-  return one.manifest.requires.some(
-    (need) =>
-      'presence' in need &&
-      (need.presence === other.module || other.manifest.provides.some((given) => 'presence' in given && given.presence === need.presence)),
+  return one.manifest.requires.some((need) =>
+    'presence' in need
+      ? need.presence === other.module || other.manifest.provides.some((given) => 'presence' in given && given.presence === need.presence)
+      : other.manifest.provides.some((given) => 'instantiation' in given && given.instantiation === need.instantiation),
   );
 }
 
-function declared(from: DerivedFrom, written: ManifestResource, input: DeriveInput): DeclaredResource {
+function declared(from: DerivedFrom, references: References, written: InstanceResource, input: DeriveInput): DeclaredResource {
   const { module } = from;
-  const resource = filled(from, written, input);
-  const shapes = input.node.reads?.shapes;
-  if (shapes !== undefined && !shapes.includes(resource.shape)) {
-    throw new Missing(`${module}: ${resource.id} is a ${resource.shape}, which ${input.node.name}'s host cannot read: update the host`);
-  }
+  const resource = filled(from, references, written, input);
+  const { name, reads } = input.node;
+  if (reads === null) return resource;
+  if (!reads.shapes.includes(resource.shape))
+    throw new Missing(`${module}: ${resource.id} is a ${resource.shape}, which ${name}'s host cannot read: update the host`);
+  const strange = featuresOf(resource).find((feature) => reads.features?.includes(feature) !== true);
+  if (strange !== undefined)
+    throw new Missing(`${module}: ${resource.id} has ${FEATURE[strange]}, which ${name}'s host cannot read: update the host`);
   return resource;
 }
 
-function filled(from: DerivedFrom, written: ManifestResource, input: DeriveInput): DeclaredResource {
+const FEATURE: Record<Feature, string> = { secrets: 'a sealed secret', undo: 'an undo', environmentFile: 'an environment file' };
+
+function featuresOf({ shape, spec }: DeclaredResource): Feature[] {
+  if (shape === 'file') return spec.secrets === undefined ? [] : ['secrets'];
+  if (shape === 'action') return spec.undo === undefined ? [] : ['undo'];
+  return shape === 'service' && spec.environmentFile !== undefined ? ['environmentFile'] : [];
+}
+
+function filled(from: DerivedFrom, references: References, written: InstanceResource, input: DeriveInput): DeclaredResource {
   const { module } = from;
   const about = nameOf(written);
-  const fill = (text: string): string => substitute(text, input, `${module}: ${about}`);
+  const fill = (text: string): string => substitute(text, input, references, `${module}: ${about}`, null);
+  const named = (text: string): string => {
+    const name = fill(text);
+    if (NAME.test(name) && name.length <= NAME_MOST) return name;
+    throw new Missing(`${module}: ${about} comes to be named ${name}: a name is lower-case letters, digits and dashes, at most ${NAME_MOST}`);
+  };
   const all = (texts: readonly string[]): string[] => texts.map(fill);
   const artifact = (name: string): ArtifactRef => {
     const found = Object.hasOwn(from.artifacts, name) ? from.artifacts[name] : undefined;
@@ -111,10 +140,13 @@ function filled(from: DerivedFrom, written: ManifestResource, input: DeriveInput
   if ('file' in written) {
     const { mode, content, from: source } = written.file;
     const path = target(fill(written.file.path), `${module}: ${about}`);
+    const secrets: Record<string, SealedSecret> = {};
+    const within = content === undefined ? undefined : substitute(content, input, references, `${module}: ${about}`, { mode, secrets });
     const spec = {
       path,
       mode,
-      ...(content === undefined ? {} : { content: fill(content) }),
+      ...(within === undefined ? {} : { content: within }),
+      ...(Object.keys(secrets).length === 0 ? {} : { secrets }),
       ...(source === undefined ? {} : { artifact: artifact(source) }),
     };
     return { module, id: `file/${path.slice(1)}`, shape: 'file', spec };
@@ -128,14 +160,18 @@ function filled(from: DerivedFrom, written: ManifestResource, input: DeriveInput
     return { module, id: `archive/${path.slice(1)}`, shape: 'archive', spec: { path, artifact: artifact(written.archive.from) } };
   }
   if ('action' in written) {
-    const { name, run, unless, timeout } = written.action;
-    return { module, id: `action/${name}`, shape: 'action', spec: { name, run: all(run), unless: all(unless), timeout } };
+    const { run, unless, undo, timeout } = written.action;
+    const name = named(written.action.name);
+    const spec = { name, run: all(run), unless: all(unless), ...(undo === undefined ? {} : { undo: all(undo) }), timeout };
+    return { module, id: `action/${name}`, shape: 'action', spec };
   }
-  const { name, run, env, directory, ready, stopWithin } = written.service;
+  const { run, env, environmentFile, directory, ready, stopWithin } = written.service;
+  const name = named(written.service.name);
   const spec = {
     name,
     run: all(run),
     env: Object.fromEntries(Object.entries(env).map(([key, value]) => [key, fill(value)])),
+    ...(environmentFile === undefined ? {} : { environmentFile: target(fill(environmentFile), `${module}: ${about}`) }),
     ...(directory === undefined ? {} : { directory: fill(directory) }),
     ...(ready === undefined ? {} : { ready: readiness(ready, fill) }),
     stopWithin,
@@ -143,7 +179,10 @@ function filled(from: DerivedFrom, written: ManifestResource, input: DeriveInput
   return { module, id: `service/${name}`, shape: 'service', spec };
 }
 
-type Ready = NonNullable<Extract<ManifestResource, { service: unknown }>['service']['ready']>;
+const NAME = /^[a-z0-9]([a-z0-9-]*[a-z0-9])?$/;
+const NAME_MOST = 63;
+
+type Ready = NonNullable<Extract<InstanceResource, { service: unknown }>['service']['ready']>;
 
 function readiness(
   { http, tcp, exec, within }: Ready,
@@ -158,7 +197,7 @@ function readiness(
 }
 
 /** The words by which a reader finds the resource in its manifest. */
-function nameOf(written: ManifestResource): string {
+function nameOf(written: InstanceResource): string {
   if ('file' in written) return `file ${written.file.path}`;
   if ('directory' in written) return `directory ${written.directory.path}`;
   if ('archive' in written) return `archive ${written.archive.path}`;
@@ -168,13 +207,34 @@ function nameOf(written: ManifestResource): string {
 
 /**
  * Fills in what the mesh knows. `${root}` and the literal `$${` stay for the host, which reads both last; a value
- * that holds `${` itself is made literal, so that no fact can name another.
+ * that holds `${` itself is made literal, so that no fact can name another. A secret stays for the host too, as
+ * `${secret.NAME}`, and what is sealed of it goes beside the content.
+ * @param content null: this is no content of a file, so nothing secret may stand in it.
  */
-function substitute(text: string, { node }: DeriveInput, about: string): string {
+function substitute(
+  text: string,
+  { node }: DeriveInput,
+  { values = {}, secrets = {} }: References,
+  about: string,
+  content: { readonly mode: string; readonly secrets: Record<string, SealedSecret> } | null,
+): string {
   return text.replace(/\$\$\{|\$\{([^}\n]*)\}/g, (whole, name: string | undefined) => {
     if (name === undefined || name === 'root') return whole;
     if (name === 'node.name') return node.name;
-    const key = name.startsWith('facts.') ? name.slice('facts.'.length) : null;
+    const given = Object.hasOwn(values, name) ? values[name] : undefined;
+    if (given !== undefined) return given.replaceAll('${', () => '$${');
+    if (Object.hasOwn(secrets, name)) {
+      if (content === null || !PRIVATE.test(content.mode))
+        throw new Missing(`${about} refers to \${${name}}, which is a secret: it may stand in the content of a file of mode "0600" and nowhere else`);
+      const secret = secrets[name] ?? null;
+      if (secret === null)
+        throw new Missing(`${about} needs the secret ${name}, and ${node.name} has shown no key to seal it to yet: start its host, or update it`);
+      const short = name.replace(/^secret\./, '');
+      content.secrets[short] = secret;
+      return `\${secret.${short}}`;
+    }
+    const fact = name === 'node.address' ? 'facts.address' : name;
+    const key = fact.startsWith('facts.') ? fact.slice('facts.'.length) : null;
     if (key === null) throw new Missing(`${about} refers to \${${name}}, which is no reference`);
     const value = Object.hasOwn(node.facts, key) ? node.facts[key] : undefined;
     if (value === undefined)
@@ -182,6 +242,9 @@ function substitute(text: string, { node }: DeriveInput, about: string): string 
     return value.replaceAll('${', () => '$${');
   });
 }
+
+/** No bit for anybody but the owner. */
+const PRIVATE = /^0[0246]00$/;
 
 /** One spelling for one target, so that the same one twice is seen. */
 function target(path: string, about: string): string {

@@ -88,6 +88,9 @@ const serviceSpec = z.strictObject({
   name: name,
   run: z.array(z.string()).min(1),
   env: z.record(z.string(), z.string()).default({}),
+  environmentFile: absolutePath
+    .optional()
+    .describe('more of it, `NAME=value` a line without quotes, from a file that this module places: where a secret of the environment comes from'),
   directory: absolutePath.optional(),
   ready: ready.optional(),
   stopWithin: duration.default(10_000).describe('between SIGTERM and SIGKILL'),
