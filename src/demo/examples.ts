@@ -2,7 +2,12 @@
 
 export const NODES = ['alpha', 'beta', 'gamma'] as const;
 /** The quick ones first: the first build of a Go service compiles its standard library, and there is one builder. */
-export const MODULES = ['site', 'greeter', 'kiosk', 'meshboard'] as const;
+export const PLACED = ['site', 'greeter', 'kiosk', 'meshboard'] as const;
+/** What others build on; of these nothing is placed on a node. */
+export const SHARED = ['core', 'board-types'] as const;
+export const MODULES = [...SHARED, ...PLACED] as const;
+/** In the order in which a change of core reaches them. */
+export const ON_CORE = ['board-types', 'meshboard', 'kiosk', 'greeter'] as const;
 
 /** Modules that answer, at the port that a node's fact `<module>.port` says. */
 export const SERVICES = [
@@ -11,12 +16,15 @@ export const SERVICES = [
   { module: 'greeter', path: '/', first: 'Hello from' },
 ] as const;
 
-export interface Change {
-  readonly module: string;
-  readonly message: string;
+export interface Edit {
   readonly file: string;
   readonly find: string;
   readonly put: string;
+}
+
+export interface Change extends Edit {
+  readonly module: string;
+  readonly message: string;
   /** What the running service answers at `path` before and once it runs this. */
   readonly path: string;
   readonly before: string;
@@ -71,3 +79,17 @@ export const CHANGES = {
     after: 'Open until eight',
   },
 } as const satisfies Record<string, Change>;
+
+const motto = { find: 'open to all', put: 'all are welcome' } as const;
+
+/** Commits to core, and how far each of them goes. */
+export const CORE_CHANGES = {
+  motto: {
+    message: 'another motto',
+    edits: ['go/motto.go', 'npm/index.js', 'python/example_core/__init__.py'].map((file) => ({ file, ...motto })),
+    before: motto.find,
+    after: motto.put,
+  },
+  readme: { message: 'say where it is used', edits: [{ file: 'README.md', find: 'The motto', put: 'The one motto' }] },
+  comment: { message: 'a better comment', edits: [{ file: 'go/motto.go', find: '// Motto is shown', put: '// Motto is said' }] },
+} as const satisfies Record<string, { message: string; edits: readonly Edit[]; before?: string; after?: string }>;

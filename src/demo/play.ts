@@ -7,8 +7,8 @@ import { join } from 'node:path';
 import type { LocalMesh } from '../processes';
 import { packageRoot } from '../servers/places';
 import { Ports } from '../servers/ports';
-import { CHANGES, type Change, MODULES, NODES, SERVICES } from './examples';
-import { answerOf, isDelivered, type Mesh, resultLine, shown } from './looks';
+import { CHANGES, type Change, CORE_CHANGES, type Edit, MODULES, NODES, ON_CORE, PLACED, SERVICES, SHARED } from './examples';
+import { answerOf, digestsOf, fitBuilds, isBuiltOnceMore, isDelivered, isUntouched, type Mesh, newestFit, resultLine, sentTo, shown } from './looks';
 import type { DemoMarker } from './marker';
 import { type DemoRepository, demoRepository } from './repositories';
 import { DemoFailure, type Seen, type Stage } from './stage';
@@ -40,6 +40,9 @@ export async function playDemo(local: LocalMesh, stage: Stage, mark: (marker: De
   await mendingCommit(play);
   await nodeOff(play);
   await builderKilled(play);
+  await sharedCode(play);
+  await changeThatStops(play);
+  await changeThatComesOutTheSame(play);
   await mark({ nodes: NODES, state: 'played' });
 }
 
@@ -48,7 +51,7 @@ async function setUp(local: LocalMesh, stage: Stage): Promise<Play> {
   const { demo, home } = local.places;
   const tally = tallyCommand(home);
   const mesh = meshOf(home);
-  stage.scene('Four modules, three machines');
+  stage.scene('Six modules, three machines');
   const repositories = new Map<string, DemoRepository>();
   for (const module of MODULES) repositories.set(module, await demoRepository(demo, join(packageRoot(), 'examples', module), module));
   stage.did(`a git repository each of ${MODULES.join(', ')} in ${demo}`);
@@ -68,10 +71,10 @@ async function setUp(local: LocalMesh, stage: Stage): Promise<Play> {
     await local.host(node).start();
   }
   stage.did(`tally module add … · tally node add ${NODES.join(', ')}, each with the ports of its services · three hosts run`);
-  for (const module of MODULES) {
+  for (const module of PLACED) {
     for (const node of NODES) await tally('assign', module, node);
   }
-  stage.did(`tally assign, every module to every node`);
+  stage.did(`tally assign, ${PLACED.join(', ')} to every node; on ${SHARED.join(' and ')} the others build`);
   return {
     local,
     tally,
@@ -91,7 +94,10 @@ async function firstDelivery(play: Play): Promise<void> {
   stage.scene('The first delivery of all');
   const heads = new Map<string, string>();
   for (const module of MODULES) heads.set(module, await play.repository(module).head());
-  for (const module of MODULES) {
+  for (const module of SHARED) {
+    await stage.check(module, 'is fit, for others to build on', FIRST_MS, () => isDelivered(mesh, module, heads.get(module) ?? ''));
+  }
+  for (const module of PLACED) {
     await stage.check(module, `is in step on ${NODES.length} nodes`, FIRST_MS, () => isDelivered(mesh, module, heads.get(module) ?? ''));
   }
   for (const module of MODULES) stage.result(await resultLine(mesh, module));
@@ -197,6 +203,65 @@ async function builderKilled(play: Play): Promise<void> {
   await checkAnswers(play, NODES, module, path, after);
 }
 
+/** What one commit to core leads to: each module that builds on it is built once, in order, and the new word is seen in three languages. */
+async function sharedCode(play: Play): Promise<void> {
+  const { stage, mesh } = play;
+  stage.scene('One commit to what they all build on');
+  const { message, edits, after } = CORE_CHANGES.motto;
+  const before = await fitBuilds(mesh);
+  const commit = await pushEdits(play, 'core', message, edits);
+  await stage.check('core', `is fit at ${commit.slice(0, 7)}`, DELIVERY_MS, () => isDelivered(mesh, 'core', commit));
+  for (const module of ON_CORE) {
+    await stage.check(module, 'is built once more, on the new core', DELIVERY_MS, () => isBuiltOnceMore(mesh, module, before));
+    stage.result(await resultLine(mesh, module));
+  }
+  await stage.check('meshboard', 'was built after board-types, and that after core', ANSWER_MS, async () => {
+    const times = await Promise.all(['core', 'board-types', 'meshboard'].map(async (module) => (await newestFit(mesh, module))?.answeredAt ?? ''));
+    return { isSo: times.every((time, at) => at === 0 || (times[at - 1] ?? '') < time), says: times.join(' · ') };
+  });
+  for (const { module, path } of SERVICES) await checkAnswers(play, NODES, module, path, after);
+}
+
+/** Nothing of core's artifacts is in the README: whoever builds on them is not asked. */
+async function changeThatStops(play: Play): Promise<void> {
+  const { stage, mesh } = play;
+  stage.scene('A commit to core that changes none of its artifacts');
+  const before = await fitBuilds(mesh);
+  const { message, edits } = CORE_CHANGES.readme;
+  const commit = await pushEdits(play, 'core', message, edits);
+  await stage.check('core', `is fit at ${commit.slice(0, 7)}, with the same artifacts`, DELIVERY_MS, async () => {
+    const delivered = await isDelivered(mesh, 'core', commit);
+    const same = (await digestsOf(mesh, 'core')) === before.get('core')?.digests;
+    return { isSo: delivered.isSo && same, says: same ? delivered.says : 'its artifacts differ' };
+  });
+  for (const module of ON_CORE)
+    await stage.check(module, 'is in step as it was, and was not built', ANSWER_MS, () => isUntouched(mesh, module, before));
+}
+
+/** The source of a Go module holds its comments, and the binary of whoever compiles it does not. */
+async function changeThatComesOutTheSame(play: Play): Promise<void> {
+  const { stage, mesh } = play;
+  stage.scene('A comment in core, compiled into nothing');
+  const before = await fitBuilds(mesh);
+  const sent = await sentTo(mesh);
+  const { message, edits } = CORE_CHANGES.comment;
+  const commit = await pushEdits(play, 'core', message, edits);
+  await stage.check('core', `is fit at ${commit.slice(0, 7)}`, DELIVERY_MS, () => isDelivered(mesh, 'core', commit));
+  for (const module of ['board-types', 'meshboard']) {
+    await stage.check(module, 'is built once more, and comes out the same', DELIVERY_MS, async () => {
+      const built = await isBuiltOnceMore(mesh, module, before);
+      const same = (await digestsOf(mesh, module)) === before.get(module)?.digests;
+      return { isSo: built.isSo && same, says: built.isSo ? 'its artifacts differ' : built.says };
+    });
+    stage.result(await resultLine(mesh, module));
+  }
+  for (const module of ['kiosk', 'greeter']) await stage.check(module, 'was not built', ANSWER_MS, () => isUntouched(mesh, module, before));
+  await stage.check(NODES.join(', '), 'were sent nothing', ANSWER_MS, async () => {
+    const now = await sentTo(mesh);
+    return { isSo: now === sent, says: `sent are ${now}, before ${sent}` };
+  });
+}
+
 /** A look that also holds that the build of this commit was never failed. */
 function watchVerdict(mesh: Mesh, module: string, commit: string): (look: Promise<Seen>) => Promise<Seen> {
   return async (look) => {
@@ -210,9 +275,13 @@ function watchVerdict(mesh: Mesh, module: string, commit: string): (look: Promis
 
 /** Commits and pushes, and tells Tally as a hook of the repository would; without that it would be found by reading. */
 async function push(play: Play, change: Change): Promise<string> {
-  const commit = await play.repository(change.module).change(change.message, change.file, change.find, change.put);
-  play.stage.did(`git commit -m "${change.message}" · git push (${commit.slice(0, 7)})`);
-  await play.tally('nudge', change.module);
+  return pushEdits(play, change.module, change.message, [change]);
+}
+
+async function pushEdits(play: Play, module: string, message: string, edits: readonly Edit[]): Promise<string> {
+  const commit = await play.repository(module).change(message, edits);
+  play.stage.did(`git commit -m "${message}" · git push (${commit.slice(0, 7)})`);
+  await play.tally('nudge', module);
   return commit;
 }
 

@@ -3,6 +3,7 @@ import { cpSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node
 import { join } from 'node:path';
 import { EnvironmentError } from '../domain/errors';
 import { lastLine, run } from '../servers/run';
+import type { Edit } from './examples';
 
 const GIT_TIMEOUT_MS = 20_000;
 
@@ -21,8 +22,8 @@ export interface DemoRepository {
   readonly module: string;
   /** The bare repository: the module's source. */
   readonly address: string;
-  /** Replaces `find` by `put` in one file, commits and pushes. @returns the commit. */
-  change(message: string, file: string, find: string, put: string): Promise<string>;
+  /** Replaces `find` by `put` in each file, commits and pushes. @returns the commit. */
+  change(message: string, edits: readonly Edit[]): Promise<string>;
   head(): Promise<string>;
 }
 
@@ -43,11 +44,13 @@ export async function demoRepository(folder: string, example: string, module: st
     module,
     address,
     head: () => git(work, 'rev-parse', 'HEAD'),
-    async change(message, file, find, put) {
-      const path = join(work, file);
-      const before = readFileSync(path, 'utf8');
-      if (!before.includes(find)) throw new Error(`${module}: ${file} does not hold ${JSON.stringify(find)}`);
-      writeFileSync(path, before.replace(find, put));
+    async change(message, edits) {
+      for (const { file, find, put } of edits) {
+        const path = join(work, file);
+        const before = readFileSync(path, 'utf8');
+        if (!before.includes(find)) throw new Error(`${module}: ${file} does not hold ${JSON.stringify(find)}`);
+        writeFileSync(path, before.replace(find, put));
+      }
       await git(work, 'commit', '--quiet', '--all', '--message', message);
       await git(work, 'push', '--quiet', address, 'main');
       return git(work, 'rev-parse', 'HEAD');

@@ -17,7 +17,7 @@ const inSource = (address: string, ...args: string[]): string => execFileSync('g
 test('a change is a commit in the bare repository', async () => {
   const repository = await demoRepository(folder, join(folder, 'example'), 'greeter');
   const first = await repository.head();
-  const second = await repository.change('greet better', 'greeting', 'hello', 'good morning');
+  const second = await repository.change('greet better', [{ file: 'greeting', find: 'hello', put: 'good morning' }]);
   expect(inSource(repository.address, 'rev-parse', 'main')).toBe(second);
   expect(inSource(repository.address, 'rev-parse', 'main~1')).toBe(first);
   expect(inSource(repository.address, 'show', 'main:greeting')).toBe('good morning');
@@ -25,7 +25,7 @@ test('a change is a commit in the bare repository', async () => {
 
 test('a repository that is there already is gone on with', async () => {
   const before = await demoRepository(folder, join(folder, 'example'), 'greeter');
-  const commit = await before.change('greet better', 'greeting', 'hello', 'good morning');
+  const commit = await before.change('greet better', [{ file: 'greeting', find: 'hello', put: 'good morning' }]);
   const after = await demoRepository(folder, join(folder, 'example'), 'greeter');
   expect(await after.head()).toBe(commit);
 });
@@ -33,6 +33,6 @@ test('a repository that is there already is gone on with', async () => {
 test('a change of what is not there is refused, and nothing is committed', async () => {
   const repository = await demoRepository(folder, join(folder, 'example'), 'greeter');
   const first = await repository.head();
-  await expect(repository.change('x', 'greeting', 'absent', 'y')).rejects.toThrow('does not hold "absent"');
+  await expect(repository.change('x', [{ file: 'greeting', find: 'absent', put: 'y' }])).rejects.toThrow('does not hold "absent"');
   expect(inSource(repository.address, 'rev-parse', 'main')).toBe(first);
 });

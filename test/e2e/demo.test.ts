@@ -6,13 +6,16 @@ import { join, resolve } from 'node:path';
 import { processesOf } from '../../src/processes';
 
 const SCENES = [
-  'Four modules, three machines',
+  'Six modules, three machines',
   'The first delivery of all',
   'A new commit to meshboard',
   'A commit whose test fails',
   'The commit that mends it',
   'A node that is off, and wakes',
   'The builder is killed in the middle of a build',
+  'One commit to what they all build on',
+  'A commit to core that changes none of its artifacts',
+  'A comment in core, compiled into nothing',
 ];
 
 /** Far above what it takes, for machines that fetch servers first. */
