@@ -1,55 +1,202 @@
-/** What would happen next, in its order, and because of what. */
+/** What would happen next, in its order, because of what, and what follows from it along the graph. */
+import { orderOf } from '../domain/graph';
 import type { NodeStatus, PlanRow } from '../inventory';
-import type { PlanAnswer, PlanStep } from '../schema/api';
+import type { EdgeDetail, PlannedModule } from '../inventory/asking';
+import type { PlanAnswer, PlanStep } from '../schema/graphApi';
+import { chainTextOf, grouped, type Hop, hop, start } from './chain';
+
+export interface PlanParts {
+  /** Modules whose next is not nothing; with `supposed` these are left out of the answer. */
+  readonly rows: readonly PlanRow[];
+  /** What builds on a module that moves, at whatever distance. */
+  readonly edges: readonly EdgeDetail[];
+  /** Every module of rows and edges. */
+  readonly modules: ReadonlyMap<string, PlannedModule>;
+  readonly nodes: readonly NodeStatus[];
+  readonly now: Date;
+  /** A module whose source is supposed to change. */
+  readonly supposed: string | null;
+}
 
 /** Work on a head comes before what can be declared already, and that before telling nodes. */
 const ORDER: Record<PlanStep['what'], number> = { inspect: 0, build: 1, judge: 2, wait: 3, declare: 4, ask: 5, send: 6 };
+/** So many of the modules that a step hangs on are named. */
+const MOST_CAUSES = 4;
 
-export function planOf(
-  rows: readonly PlanRow[],
-  placed: ReadonlyMap<string, readonly string[]>,
-  nodes: readonly NodeStatus[],
-  now: Date,
-): PlanAnswer {
-  const steps: PlanStep[] = rows
-    .flatMap((row) => stepsOf(row, placed.get(row.module) ?? []))
-    .sort((a, b) => ORDER[a.what] - ORDER[b.what] || a.module.localeCompare(b.module));
-  return {
-    now: now.toISOString(),
-    steps,
-    nodes: nodes.flatMap((node): Array<PlanAnswer['nodes'][number]> => {
-      const { sending } = node;
-      if (sending === 'not worked out') {
-        return [{ node: node.node, state: sending, reason: node.notWorkedOut?.reason ?? 'not said', since: node.notWorkedOut?.since ?? null }];
-      }
-      if (sending !== 'out of date' && sending !== 'never told') return [];
-      const reason = sending === 'never told' ? 'it has never been sent a declaration' : 'its declaration differs from what it was last sent';
-      return [{ node: node.node, state: sending, reason: node.sendTrouble?.reason ?? reason, since: node.sendTrouble?.since ?? null }];
-    }),
-  };
+/** Whose artifacts are about to be others. @param modules those of the rows; @param supposed as in PlanParts */
+export function moving(rows: readonly PlanRow[], modules: PlanParts['modules'], supposed: string | null): string[] {
+  if (supposed !== null) return [supposed];
+  const isStale = (module: string): boolean => modules.get(module)?.staleSince != null;
+  return rows.flatMap(({ module, next }) => (next === 'inspect' || next === 'build' || (next === 'wait' && isStale(module)) ? [module] : []));
 }
 
-function stepsOf(row: PlanRow, placed: readonly string[]): PlanStep[] {
-  const step = (what: PlanStep['what'], nodes: readonly string[]): PlanStep => ({
+export function planOf(parts: PlanParts): PlanAnswer {
+  const { rows, modules, now, supposed } = parts;
+  const moves = moving(rows, modules, supposed);
+  const { cycles, ...order } = orderIn(parts, moves);
+  const own = supposed === null ? rows.flatMap((row) => ownSteps(row, parts, order)) : [supposedStep(supposed, parts)];
+  const steps = [...own, ...followers(moves, parts, order)].sort(
+    (a, b) => Number(a.level === 0) - Number(b.level === 0) || a.level - b.level || ORDER[a.what] - ORDER[b.what] || (a.module < b.module ? -1 : 1),
+  );
+  return { now: now.toISOString(), supposed, steps, nodes: supposed === null ? behind(parts.nodes) : [], cycles };
+}
+
+interface Order {
+  /** 1 for what waits for nothing of the plan; members of cycles have none. */
+  readonly levels: ReadonlyMap<string, number>;
+  /** Which of the plan's modules are built before one. */
+  readonly after: ReadonlyMap<string, readonly string[]>;
+}
+
+/** What is asked for already, or is about to be, waits for nothing any more. */
+function orderIn({ edges, rows, supposed }: PlanParts, moves: readonly string[]): Order & { readonly cycles: string[][] } {
+  const under = new Set(supposed === null ? rows.flatMap(({ module, next }) => (next === 'wait' ? [] : [module])) : []);
+  const moved = new Set(moves);
+  const binding = edges.filter((edge) => !edge.isTest && !(under.has(edge.module) && moved.has(edge.module)));
+  const { order } = orderOf(binding, [...moves, ...edges.map((edge) => edge.module)]);
+  const levels = new Map(order.flatMap((level, at) => level.map((module) => [module, at + 1] as const)));
+  const after = grouped(
+    binding.filter((edge) => levels.has(edge.input)),
+    (edge) => edge.module,
+  );
+  const { cycles } = orderOf(edges.filter((edge) => !edge.isTest));
+  return { levels, cycles, after: new Map([...after].map(([module, inputs]) => [module, inputs.map((edge) => edge.input)])) };
+}
+
+function ownSteps(row: PlanRow, { modules }: PlanParts, { levels, after }: Order): PlanStep[] {
+  const module = modules.get(row.module);
+  const step = (what: PlanStep['what'], nodes: readonly string[], level: number): PlanStep => ({
     module: row.module,
     what,
     commit: row.commit,
     because: row.reason,
     nodes: [...nodes],
+    level,
+    after: level > 1 ? (after.get(row.module) ?? []) : [],
+    unless: [],
+    afterwards: level > 0 && what !== 'wait' ? afterwardsOf(module) : null,
   });
   switch (row.next) {
     case 'inspect':
     case 'build':
     case 'judge':
-      return [step(row.next, placed)];
+      return [step(row.next, module?.nodes ?? [], levels.get(row.module) ?? 1)];
     case 'declare':
     case 'ask':
-      return [step(row.next, row.undeclared)];
+      return [step(row.next, row.undeclared, 0)];
     case 'wait':
-      return [step('wait', [])];
+      return module?.staleSince == null ? [step('wait', [], 0)] : [step('build', module.nodes, levels.get(row.module) ?? 1)];
     case 'track':
-      return [step('send', row.outstanding)];
+      return [step('send', row.outstanding, 0)];
     case 'nothing':
       return [];
   }
+}
+
+function supposedStep(supposed: string, { modules }: PlanParts): PlanStep {
+  const module = modules.get(supposed);
+  return {
+    module: supposed,
+    what: 'build',
+    commit: null,
+    because: 'its source is supposed to change',
+    nodes: [...(module?.nodes ?? [])],
+    level: 1,
+    after: [],
+    unless: [],
+    afterwards: afterwardsOf(module),
+  };
+}
+
+function afterwardsOf(module: PlannedModule | undefined): PlanStep['afterwards'] {
+  if (module === undefined || module.nodes.length === 0) return null;
+  if (module.isHeld) return 'held';
+  return module.policy === 'auto' ? 'declare' : 'ask';
+}
+
+/** What is built once something it builds on, at whatever distance, has other artifacts: from what moves outwards. */
+function followers(moves: readonly string[], { edges, modules }: PlanParts, { levels, after }: Order): PlanStep[] {
+  const reached = reachedFrom(moves, edges, (module) => levels.has(module) && modules.get(module)?.isBuildable === true);
+  const isPlanned = (module: string): boolean => reached.has(module);
+  const inputs = grouped(
+    edges.filter((edge) => isPlanned(edge.input)),
+    (edge) => edge.module,
+  );
+  const causes = new Map<string, readonly string[]>();
+  const level = new Map<string, number>();
+  const levelOf = (module: string): number => level.get(module) ?? levels.get(module) ?? 1;
+  const steps: PlanStep[] = [];
+  // Lower levels first, so that what an input hangs on is known before what builds on it.
+  for (const [name, { edge, root }] of [...reached].sort(([a], [b]) => (levels.get(a) ?? 0) - (levels.get(b) ?? 0))) {
+    const before = (after.get(name) ?? []).filter(isPlanned);
+    // Tests order nothing, but what they alone import has moved before they make anything stale.
+    const awaited = edge?.isTest === true ? [...before, edge.input] : before;
+    level.set(name, Math.max(levelOf(name), ...awaited.map((input) => levelOf(input) + 1)));
+    const hangsOn = edge === null && before.length === 0 ? [] : (inputs.get(name) ?? []).flatMap((one) => causes.get(one.input) ?? []);
+    const unless = [...new Set([...hangsOn, root])].sort().slice(0, MOST_CAUSES);
+    causes.set(name, unless);
+    if (edge === null) continue;
+    const module = modules.get(name);
+    steps.push({
+      module: name,
+      what: 'build',
+      commit: module?.head ?? null,
+      because: chainBack(name, reached),
+      nodes: [...(module?.nodes ?? [])],
+      level: levelOf(name),
+      after: awaited,
+      unless,
+      afterwards: afterwardsOf(module),
+    });
+  }
+  return steps;
+}
+
+interface Reached {
+  /** By which a move reaches the module first; null for what moves itself. */
+  readonly edge: EdgeDetail | null;
+  /** What moves. */
+  readonly root: string;
+  /** The edge into `root` at the end of the chain. */
+  readonly last: EdgeDetail | null;
+  readonly distance: number;
+}
+
+/** From what moves outwards, nearest first. */
+function reachedFrom(moves: readonly string[], edges: readonly EdgeDetail[], isBuilt: (module: string) => boolean): Map<string, Reached> {
+  const dependants = grouped(edges, (edge) => edge.input);
+  const reached = new Map<string, Reached>(moves.map((module) => [module, { edge: null, root: module, last: null, distance: 0 }]));
+  // A map is walked in the order of what is added, while it is added to.
+  for (const [input, { root, last, distance }] of reached) {
+    for (const edge of dependants.get(input) ?? []) {
+      if (reached.has(edge.module) || !isBuilt(edge.module)) continue;
+      reached.set(edge.module, { edge, root, last: last ?? edge, distance: distance + 1 });
+    }
+  }
+  return reached;
+}
+
+function chainBack(module: string, reached: ReadonlyMap<string, Reached>): string {
+  const { distance, last } = reached.get(module) ?? { distance: 0, last: null };
+  let at = module;
+  const next = (number: number): Hop | undefined => {
+    if (number === 0) return start(module);
+    const edge = reached.get(at)?.edge;
+    if (edge == null) return undefined;
+    at = edge.input;
+    return hop(edge);
+  };
+  return chainTextOf(distance + 1, next, last === null ? undefined : hop(last));
+}
+
+function behind(nodes: readonly NodeStatus[]): PlanAnswer['nodes'] {
+  return nodes.flatMap((node): Array<PlanAnswer['nodes'][number]> => {
+    const { sending } = node;
+    if (sending === 'not worked out') {
+      return [{ node: node.node, state: sending, reason: node.notWorkedOut?.reason ?? 'not said', since: node.notWorkedOut?.since ?? null }];
+    }
+    if (sending !== 'out of date' && sending !== 'never told') return [];
+    const reason = sending === 'never told' ? 'it has never been sent a declaration' : 'its declaration differs from what it was last sent';
+    return [{ node: node.node, state: sending, reason: node.sendTrouble?.reason ?? reason, since: node.sendTrouble?.since ?? null }];
+  });
 }

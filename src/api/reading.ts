@@ -1,15 +1,15 @@
 /** What can be read: status, plan, why, and everything about one module or node. */
 import type { FastifyInstance } from 'fastify';
 import { compare } from '../domain/comparison';
-import { listModules, moduleDetail, moduleStatuses, nodeDetail, nodeStatuses, planRows, readFacts } from '../inventory';
-import { placedNodes } from '../inventory/placed';
-import type { ModuleAnswer, ModuleList, NodeAnswer, NodeList, PlanAnswer, StatusAnswer, WhyAnswer } from '../schema/api';
+import { listModules, moduleDetail, moduleStatuses, nodeDetail, nodeStatuses, readFacts } from '../inventory';
+import { commitsOf, edgesFrom, edgesOf, moduleNames, neighbours } from '../inventory/asking';
+import type { ModuleAnswer, ModuleList, NodeAnswer, NodeList, StatusAnswer, WhyAnswer } from '../schema/api';
 import type { ApiDeps } from './deps';
-import { planOf } from './plan';
 import { unknown } from './problems';
 import { moduleRow, nodeRow } from './rows';
 import { readStatus, workflowUrl } from './status';
 import { whyOf } from './why';
+import { movedInputs, whyChains } from './whyChain';
 
 interface Named {
   Params: { name: string };
@@ -21,12 +21,6 @@ export function readingRoutes(app: FastifyInstance, deps: ApiDeps): void {
   app.get('/whoami', async (request) => ({ name: request.who }));
 
   app.get('/status', async (): Promise<StatusAnswer> => await readStatus(deps));
-
-  app.get('/plan', async (): Promise<PlanAnswer> => {
-    const now = new Date();
-    const [rows, placed, nodes] = await Promise.all([planRows(db), placedNodes(db), nodeStatuses(db, now, config.times)]);
-    return planOf(rows, placed, nodes, now);
-  });
 
   app.get('/modules', async (): Promise<ModuleList> => {
     const modules = await moduleStatuses(db);
@@ -45,13 +39,20 @@ export function readingRoutes(app: FastifyInstance, deps: ApiDeps): void {
 
   app.get<Named>('/modules/:name', async (request): Promise<ModuleAnswer> => {
     const { name } = request.params;
-    const [[status], detail] = await Promise.all([moduleStatuses(db, [name]), moduleDetail(db, name)]);
+    const [[status], detail, beside, names, edges] = await Promise.all([
+      moduleStatuses(db, [name]),
+      moduleDetail(db, name),
+      neighbours(db, [name]),
+      moduleNames(db, name),
+      edgesOf(db, name),
+    ]);
     if (status === undefined || detail === null) throw await unknownModule(deps, name);
     const { module: _, ...rest } = detail;
     return {
       ...rest,
       now: new Date().toISOString(),
-      row: moduleRow(status),
+      row: moduleRow(status, beside.get(name)),
+      graph: { ...names, ...edges },
       repository: status.repository,
       ref: status.ref,
       hasWebhook: status.hasWebhook,
@@ -64,7 +65,15 @@ export function readingRoutes(app: FastifyInstance, deps: ApiDeps): void {
     const facts = await readFacts(db, name, new Date(), config.times);
     const [status] = await moduleStatuses(db, [name]);
     if (facts === null || status === undefined) throw await unknownModule(deps, name);
-    return whyOf(facts, compare(facts, config.times), moduleRow(status).remedy, status.comparedAt);
+    const [edges, commits] = await Promise.all([
+      edgesFrom(db, [name], 'outbound'),
+      commitsOf(
+        db,
+        movedInputs(facts).flatMap(({ now }) => now ?? []),
+      ),
+    ]);
+    const chain = whyChains(facts, edges, commits);
+    return whyOf(facts, compare(facts, config.times), moduleRow(status).remedy, status.comparedAt, chain);
   });
 
   app.get('/nodes', async (): Promise<NodeList> => ({ nodes: (await nodeStatuses(db, new Date(), config.times)).map(nodeRow) }));

@@ -2,10 +2,16 @@
 import { short } from '../domain/line';
 import { minuteOf } from '../domain/times';
 import type { BuilderStatus, MeshHealth, ModuleStatus, NodeStatus, StuckStatus } from '../inventory';
+import type { Neighbours } from '../inventory/asking';
 import type { Alarm, BuilderRow, ModuleRow, NodeRow, StuckRow, Urgency } from '../schema/api';
 
-/** @param stuckOn a node that it is stuck on: there a person looks first. */
-export function moduleRow(status: ModuleStatus, stuckOn: string | null = null): ModuleRow {
+const NONE = { first: [], count: 0 };
+
+/**
+ * @param beside its neighbours in the graph, where it has any
+ * @param stuckOn a node that it is stuck on: there a person looks first
+ */
+export function moduleRow(status: ModuleStatus, beside?: Neighbours, stuckOn: string | null = null): ModuleRow {
   const urgency = urgencyOf(status);
   return {
     module: status.module,
@@ -21,6 +27,8 @@ export function moduleRow(status: ModuleStatus, stuckOn: string | null = null): 
     next: status.next,
     counts: status.counts,
     isHeld: status.isHeld,
+    buildsOn: beside?.buildsOn ?? NONE,
+    builtOnBy: beside?.builtOnBy ?? NONE,
   };
 }
 

@@ -5,6 +5,7 @@ import { boardRoutes } from './board';
 import type { ApiDeps } from './deps';
 import { examine } from './doctor';
 import { eventRoutes } from './events';
+import { graphRoutes } from './graph';
 import { hookRoutes } from './hooks';
 import { logRoutes } from './log';
 import { metricRoutes } from './metrics';
@@ -61,6 +62,7 @@ export function createApi(deps: ApiDeps): FastifyInstance {
         reply.headers({ 'tally-api': API_VERSION, 'cache-control': 'no-store', 'x-content-type-options': 'nosniff' });
       });
       readingRoutes(api, deps);
+      graphRoutes(api, deps);
       verbRoutes(api, deps);
       moduleRoutes(api, deps);
       nodeRoutes(api, deps);

@@ -4,8 +4,10 @@ import type { Comparison, Facts, PlacementFacts, RequestFacts } from '../domain/
 import { short } from '../domain/line';
 import { minuteOf } from '../domain/times';
 import type { WhyAnswer } from '../schema/api';
+import type { WhyChain } from '../schema/graphApi';
+import { shortDigest } from './whyChain';
 
-export function whyOf(facts: Facts, comparison: Comparison, remedy: string | null, comparedAt: string | null): WhyAnswer {
+export function whyOf(facts: Facts, comparison: Comparison, remedy: string | null, comparedAt: string | null, chain: readonly WhyChain[]): WhyAnswer {
   return {
     module: facts.module,
     line: comparison.line,
@@ -16,8 +18,10 @@ export function whyOf(facts: Facts, comparison: Comparison, remedy: string | nul
     comparedAt,
     remedy,
     inStep: comparison.inStep,
+    chain,
     facts: [
       ...sourceFacts(facts),
+      ...graphFacts(facts),
       ...facts.requests.map(requestFact),
       ...buildFacts(facts),
       ...decisionFacts(facts),
@@ -42,6 +46,23 @@ function sourceFacts(facts: Facts): string[] {
     else sentences.push(...inspection.problems.map((problem) => `inspected: ${problem}`));
   }
   return sentences;
+}
+
+const MOST_INPUTS = 10;
+
+function graphFacts({ graph }: Facts): string[] {
+  const { inputs, staleSince } = graph;
+  const named = inputs
+    .slice(0, MOST_INPUTS)
+    .map(
+      ({ module, artifact, digest, isTest }) =>
+        `${module === artifact ? module : `${module}/${artifact}`} ${shortDigest(digest)}${isTest ? ' (tests only)' : ''}`,
+    );
+  const more = inputs.length > MOST_INPUTS ? `, and ${inputs.length - MOST_INPUTS} more` : '';
+  return [
+    ...(inputs.length === 0 ? [] : [`inputs: ${named.join(', ')}${more}`]),
+    ...(staleSince === null ? [] : [`stale: this source with these inputs has had no verdict since ${minuteOf(staleSince)}`]),
+  ];
 }
 
 function requestFact(request: RequestFacts): string {

@@ -1,5 +1,6 @@
 /** One module or one node in full, as `status NAME` and `show NAME` print it. */
 import type { BuildRow, ModuleAnswer, NodeAnswer, PlacementRow } from '../schema/api';
+import type { GraphEdge, ModuleGraph } from '../schema/graphApi';
 import { clock, colours, plain, table, wrapped } from './text';
 
 export function moduleLines(answer: ModuleAnswer, width: number): string[] {
@@ -24,6 +25,7 @@ export function moduleLines(answer: ModuleAnswer, width: number): string[] {
       'notes',
       answer.notes.flatMap((note) => wrapped(note, width - 2).map((line) => `  ${line}`)),
     ),
+    ...graphSections(answer.graph, width),
     ...titled(
       'nodes',
       placementLines(answer.placements, (placement) => placement.node, width),
@@ -38,6 +40,46 @@ export function moduleLines(answer: ModuleAnswer, width: number): string[] {
       ),
     ),
   ];
+}
+
+const MOST_EDGES = 20;
+
+/** What its code exports, what it builds on, what builds on it, and what of its imports cannot be known. */
+function graphSections({ exports, inputs, dependants, outside, unknown }: ModuleGraph, width: number): string[] {
+  const outsideWords = `  and ${outside} ${outside === 1 ? 'import' : 'imports'} that no module exports`;
+  return [
+    ...titled(
+      'exports',
+      table(
+        exports.map((one) => [one.language, one.name, `as ${one.artifact}`, `${one.file}:${one.line}`]),
+        width,
+        2,
+      ),
+    ),
+    ...titled('builds on', [...edgeLines(inputs, (edge) => edge.input, width), ...(outside === 0 || inputs.length === 0 ? [] : [outsideWords])]),
+    ...titled(
+      'built on by',
+      edgeLines(dependants, (edge) => edge.module, width),
+    ),
+    ...titled(
+      'not known',
+      unknown.flatMap((one) =>
+        wrapped(`${one.file}:${one.line} ${one.reason}${one.kind === 'unparsed' ? ': the edges of before stay in force' : ''}`, width - 2).map(
+          (line) => `  ${line}`,
+        ),
+      ),
+    ),
+  ];
+}
+
+function edgeLines(edges: readonly GraphEdge[], nameOf: (edge: GraphEdge) => string, width: number): string[] {
+  const rows = edges.slice(0, MOST_EDGES).map((edge) => {
+    const [first] = edge.evidence;
+    const more = edge.names > 1 ? ` and ${edge.names - 1} more` : '';
+    return [nameOf(edge), `${first?.file ?? ''}:${first?.line ?? 0}`, `${first?.name ?? ''}${more}${edge.isTest ? ' · tests only' : ''}`];
+  });
+  const rest = edges.length - MOST_EDGES;
+  return [...table(rows, width, 2), ...(rest > 0 ? [`  and ${rest} more: tally graph`] : [])];
 }
 
 export function nodeLines(answer: NodeAnswer, width: number): string[] {
@@ -122,6 +164,7 @@ function buildCells(build: BuildRow): string[] {
   const words: string[] = [build.state === 'answered' ? build.verdict : build.state];
   if (build.try > 1) words.push(`try ${build.try}`);
   if (build.isEffective) words.push('effective');
+  if (build.notReproducible) words.push('not reproducible');
   const reason = build.reason === null ? '' : `: ${build.reason}`;
   return [short(build.commit), clock(build.requestedAt), build.build, `${words.join(', ')}${reason}`];
 }

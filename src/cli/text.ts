@@ -5,7 +5,7 @@ import { minuteOf, renderTimes } from '../domain/times';
 export const colours = createColors(process.stdout.isTTY === true && (process.env.NO_COLOR ?? '') === '' && process.env.TERM !== 'dumb');
 
 /** Letters, digits and the signs of our own lines: a column each. Only other text needs the tables, which take long to load. */
-const NARROW = /^[\u0020-\u007e\u00a1-\u00ac\u00ae-\u02ff\u2018-\u2026→]*$/;
+const NARROW = /^[\u0020-\u007e\u00a1-\u00ac\u00ae-\u02ff\u2018-\u2026←→\u2500-\u257f]*$/;
 
 /** How many columns a terminal gives to it. */
 function widthOf(text: string): number {

@@ -1,4 +1,6 @@
 import { z } from 'zod';
+import { count, maybe, type Read } from './answers';
+import { moduleGraph, whyChain } from './graphApi';
 import { commit, instant, name } from './primitives';
 
 /**
@@ -9,9 +11,6 @@ import { commit, instant, name } from './primitives';
 
 /** Sent with every answer, so that a CLI of another time says so instead of misreading. */
 export const API_VERSION = '1';
-
-const count = z.number().int().nonnegative();
-const maybe = <T extends z.ZodType>(schema: T): z.ZodNullable<T> => z.nullable(schema);
 
 export const failure = z.strictObject({ error: z.string() });
 
@@ -38,6 +37,9 @@ export const moduleRow = z.strictObject({
   next: maybe(z.string()),
   counts: z.strictObject({ placements: count, declared: count, applied: count, outstanding: count, stuck: count }),
   isHeld: z.boolean(),
+  /** Its neighbours in the graph: the first of each by name, and how many there are. */
+  buildsOn: z.strictObject({ first: z.array(name), count }),
+  builtOnBy: z.strictObject({ first: z.array(name), count }),
 });
 
 /** One module on one node, failing the same way again and again. */
@@ -171,6 +173,7 @@ export const moduleAnswer = z.strictObject({
   builds: z.array(buildRow),
   problems: z.array(z.string()),
   notes: z.array(z.string()),
+  graph: moduleGraph,
   /** Newest first, at most 20. */
   intents: z.array(intentRow),
   temporalUrl: maybe(z.string()),
@@ -186,6 +189,8 @@ export const whyAnswer = z.strictObject({
   comparedAt: maybe(instant),
   remedy: maybe(z.string()),
   inStep: z.boolean(),
+  /** What of its source and its inputs differs, and by which edges that reaches it. */
+  chain: z.array(whyChain),
   /** One sentence a fact, in the order in which they were weighed. */
   facts: z.array(z.string()),
 });
@@ -235,25 +240,6 @@ export const nodeAnswer = z.strictObject({
 });
 
 export const nodeList = z.strictObject({ nodes: z.array(nodeRow) });
-
-export const planStep = z.strictObject({
-  module: name,
-  /** inspect, build and judge make something; declare and ask write to nodes; send tells a node; wait is for something else first. */
-  what: z.enum(['inspect', 'build', 'judge', 'declare', 'ask', 'wait', 'send']),
-  commit: maybe(commit),
-  because: z.string(),
-  nodes: z.array(name),
-});
-
-export const planAnswer = z.strictObject({
-  now: instant,
-  /** In the order in which they would happen. */
-  steps: z.array(planStep),
-  /** Nodes whose declaration differs from what they were last sent, and those the mesh cannot work out. */
-  nodes: z.array(
-    z.strictObject({ node: name, state: z.enum(['out of date', 'never told', 'not worked out']), reason: z.string(), since: maybe(instant) }),
-  ),
-});
 
 export const logAnswer = z.strictObject({
   request: z.string(),
@@ -352,9 +338,6 @@ export const webhookAnswer = z.strictObject({
 
 export const behindAnswer = z.strictObject({ says: z.string(), modules: z.array(name), nodes: z.array(name) });
 
-/** Whoever answers takes it from rows that nobody may change, and whoever reads changes nothing. */
-type Read<T> = T extends readonly (infer Item)[] ? readonly Read<Item>[] : T extends object ? { readonly [Key in keyof T]: Read<T[Key]> } : T;
-
 export type Urgency = z.infer<typeof urgency>;
 export type ModuleRow = Read<z.infer<typeof moduleRow>>;
 export type StuckRow = Read<z.infer<typeof stuckRow>>;
@@ -370,8 +353,6 @@ export type WhyAnswer = Read<z.infer<typeof whyAnswer>>;
 export type ModuleList = Read<z.infer<typeof moduleList>>;
 export type NodeAnswer = Read<z.infer<typeof nodeAnswer>>;
 export type NodeList = Read<z.infer<typeof nodeList>>;
-export type PlanStep = Read<z.infer<typeof planStep>>;
-export type PlanAnswer = Read<z.infer<typeof planAnswer>>;
 export type LogAnswer = Read<z.infer<typeof logAnswer>>;
 export type DoctorAnswer = Read<z.infer<typeof doctorAnswer>>;
 export type DoneAnswer = Read<z.infer<typeof doneAnswer>>;

@@ -6,11 +6,11 @@ import {
   moduleList,
   nodeAnswer,
   nodeList,
-  planAnswer,
   statusAnswer,
   whoAnswer,
   whyAnswer,
 } from '../../src/schema/api';
+import { planAnswer } from '../../src/schema/graphApi';
 import { startApi, type TestApi } from '../support/api';
 import { aDay, answeredBuild, COMMITS, inStep, situate } from '../support/meshes';
 

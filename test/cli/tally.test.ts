@@ -6,7 +6,9 @@ import { join } from 'node:path';
 import stringWidth from 'string-width';
 import type { z } from 'zod';
 import * as schema from '../../src/schema/api';
+import * as graphSchema from '../../src/schema/graphApi';
 import { startApi, type TestApi } from '../support/api';
+import { aGraph } from '../support/edges';
 import { aDay, answeredBuild, COMMITS, inStep } from '../support/meshes';
 
 const BIN = join(__dirname, '..', '..', 'bin', 'tally.js');
@@ -115,7 +117,7 @@ nodes
     5 reports since HH:MM failed on service/greeter: exit status 203
 
 builds, newest first
-  77ab310  HH:MM  build-greeter  fit
+  77ab310  HH:MM  build-greeter  fit, effective
 "
 `);
   });
@@ -164,7 +166,10 @@ describe('--json', () => {
     [['status'], schema.statusAnswer],
     [['status', 'kiosk'], schema.moduleAnswer],
     [['status', 'gamma'], schema.nodeAnswer],
-    [['plan'], schema.planAnswer],
+    [['plan'], graphSchema.planAnswer],
+    [['plan', '--if', 'core'], graphSchema.planAnswer],
+    [['graph'], graphSchema.graphAnswer],
+    [['graph', 'kiosk', '--inbound'], graphSchema.graphAnswer],
     [['why', 'kiosk'], schema.whyAnswer],
     [['log', 'core'], schema.logAnswer],
     [['module', 'list'], schema.moduleList],
@@ -225,6 +230,7 @@ describe('what is typed wrong', () => {
     ['an argument that is missing', ['why'], "missing required argument 'module'\n"],
     ['one too many', ['why', 'a', 'b'], "too many arguments for 'why'. Expected 1 argument but got 2.\n"],
     ['a fact without a value', ['node', 'add', 'alpha', '--set', 'port'], 'port is no fact: say KEY=VALUE, as in meshboard.port=8081\n'],
+    ['a graph in both directions', ['graph', 'kiosk', '--inbound', '--outbound'], '--inbound or --outbound: say one of the two\n'],
     ['build without a name', ['build'], 'build what? name a module, or say --behind for all that have no verdict\n'],
     [
       'a shell that is none',
@@ -328,11 +334,65 @@ test('tally plan says what is next and because of what, and ends with 1 when the
   expect(await tally('plan')).toMatchObject({ status: 0, out: 'nothing is to be done: source, built, declared and applied agree\n' });
 });
 
+describe('the graph', () => {
+  test('is a tree with the place of each import, of one module in either direction', async () => {
+    await aGraph(api.db);
+    expect(await tally('graph')).toEqual({
+      status: 0,
+      err: '',
+      out: [
+        'kiosk',
+        '└─ board-types  web/main.ts:1',
+        '   └─ core  types.go:3',
+        'meshboard',
+        '├─ board-types  board/board.go:7 · (above)',
+        '└─ core  main.go:12',
+        'probe',
+        '└─ core  probe_test.go:5 · tests only',
+        'without edges: site',
+        '',
+      ].join('\n'),
+    });
+    expect((await tally('graph', 'kiosk')).out).toBe('kiosk\n└─ board-types  web/main.ts:1\n   └─ core  types.go:3\n');
+    expect((await tally('graph', 'board-types', '--inbound')).out).toBe('board-types\n├─ kiosk  web/main.ts:1\n└─ meshboard  board/board.go:7\n');
+    expect((await tally('graph', '--dot')).out).toMatch(
+      /^digraph tally {\n[\s\S]*"probe" -> "core" \[label="probe_test.go:5", style=dashed\];\n}\n$/,
+    );
+  });
+
+  test('of a module that is not there, and a plan for it, are one line and a 2', async () => {
+    await aGraph(api.db);
+    for (const words of [
+      ['graph', 'meshbord'],
+      ['plan', '--if', 'meshbord'],
+    ]) {
+      expect(await tally(...words)).toEqual({ status: 2, out: '', err: 'there is no module meshbord: did you mean meshboard?\n' });
+    }
+  });
+
+  test('shows in module show with exports and evidence', async () => {
+    await aGraph(api.db);
+    const { out } = await tally('module', 'show', 'board-types');
+    expect(out).toMatch(/^builds on\n {2}core {2}types.go:3 {2}example.com\/core$/m);
+    expect(out).toMatch(/^built on by\n {2}kiosk {6}web\/main.ts:1 {5}example.com\/board-types$/m);
+  });
+
+  test('answers what a change would bring before it is made, with 1', async () => {
+    await aGraph(api.db);
+    const { status, out } = await tally('plan', '--if', 'board-types');
+    expect([status, out.split('\n')[0]]).toEqual([1, '1  build  board-types           on no node']);
+    expect(out).toContain('because kiosk ← board-types (web/main.ts:1); after board-types; may be cut\n');
+    expect((await tally('plan')).status).toBe(0);
+  });
+});
+
 describe('every verb', () => {
   test('has a help with examples', async () => {
     const { out } = await tally('--help');
     const verbs = [...out.matchAll(/^ {2}([a-z]+)/gm)].map(([, verb = '']) => verb).filter((verb) => verb !== 'help');
-    expect(verbs).toEqual(expect.arrayContaining(['status', 'plan', 'why', 'build', 'push', 'log', 'module', 'node', 'up', 'host', 'builder']));
+    expect(verbs).toEqual(
+      expect.arrayContaining(['status', 'plan', 'graph', 'why', 'build', 'push', 'log', 'module', 'node', 'up', 'host', 'builder']),
+    );
     expect(verbs).not.toContain('names');
     for (const verb of verbs) {
       const help = (await tally(verb, '--help')).out;

@@ -24,6 +24,8 @@ const row: fc.Arbitrary<ModuleRow> = fc.record({
   next: fc.constant(null),
   counts: fc.constant({ placements: 0, declared: 0, applied: 0, outstanding: 0, stuck: 0 }),
   isHeld: fc.boolean(),
+  buildsOn: fc.constant({ first: [], count: 0 }),
+  builtOnBy: fc.constant({ first: [], count: 0 }),
 });
 
 const statuses: fc.Arbitrary<StatusAnswer> = fc.record({

@@ -4,6 +4,7 @@ import type { Verb } from '../verb';
 export const verbs: Readonly<Record<string, () => Verb>> = {
   status: () => (require('./status') as typeof import('./status')).status,
   plan: () => (require('./plan') as typeof import('./plan')).plan,
+  graph: () => (require('./graph') as typeof import('./graph')).graph,
   why: () => (require('./why') as typeof import('./why')).why,
   log: () => (require('./log') as typeof import('./log')).log,
   build: () => (require('./build') as typeof import('./build')).build,

@@ -21,6 +21,7 @@ function lines(why: WhyAnswer, width: number): string[] {
     ...wrapped(`because ${why.reason}`, width),
     ...wrapped(`next: ${why.next ?? 'not known'}`, width),
     ...(why.remedy === null ? [] : [colours.cyan(`→ ${plain(why.remedy)}`)]),
+    ...(why.chain.length === 0 ? [] : ['', ...why.chain.flatMap(({ says }) => wrapped(says, width))]),
     '',
     ...why.facts.flatMap((fact) => wrapped(fact, width - 2).map((line, at) => `${at === 0 ? '· ' : '  '}${line}`)),
   ];

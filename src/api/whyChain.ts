@@ -1,0 +1,100 @@
+/** `tally why`: what of a module's source and inputs differs, and by which edges that reaches it. */
+import type { Facts, InputFacts } from '../domain/facts';
+import { short } from '../domain/line';
+import { minuteOf } from '../domain/times';
+import type { EdgeDetail } from '../inventory/asking';
+import type { WhyChain } from '../schema/graphApi';
+import { byModule, chainAlong, chainText, chainTo, type Hop, reachedBy, start } from './chain';
+
+/** So many inputs that moved are named; the rest is counted. */
+const MOST_MOVED = 20;
+
+/**
+ * @param edges what the module builds on, at whatever distance
+ * @param commits of artifacts, by digest
+ */
+export function whyChains(facts: Facts, edges: readonly EdgeDetail[], commits: ReadonlyMap<string, string>): WhyChain[] {
+  const { module, graph } = facts;
+  const of = byModule(edges);
+  const via = reachedBy(of, module);
+  const moved = movedInputs(facts);
+  return [
+    ...(graph.cycle === null
+      ? []
+      : [chain('cycle', chainAlong(of, graph.cycle), 'a cycle, and nothing in it is built: take one of these imports out')]),
+    ...(graph.bootstrap === null
+      ? []
+      : [
+          chain(
+            'bootstrap',
+            chainAlong(of, graph.bootstrap),
+            'each waits for the other’s first fit build: let one do without the other’s tests at first',
+          ),
+        ]),
+    ...graph.conflicts.map(({ name, module: other }) =>
+      chain('conflict', [start(module), start(other)], `${other} exported ${name} before this one: rename it in one of the two`),
+    ),
+    ...graph.unparsed.map((text) => chain('unparsed', [start(module)], `not parsed: ${text}; the edges of before stay in force`)),
+    ...sourceChain(facts),
+    ...moved.slice(0, MOST_MOVED).map((input) => chain(input.kind, chainTo(via, module, input.module), movedText(input, commits))),
+    ...(moved.length > MOST_MOVED ? [chain('moved', [start(module)], `${moved.length - MOST_MOVED} more of its inputs moved`)] : []),
+    ...graph.missing.map(({ module: input, because, since, needsPerson }) =>
+      chain('missing', chainTo(via, module, input), `${because}, since ${minuteOf(since)}${needsPerson ? '; it needs a person' : ''}`),
+    ),
+    ...graph.settling.map(({ module: input, state, since, path }) =>
+      chain('waiting', chainAlong(of, path), `${input} is ${state} since ${minuteOf(since)}`),
+    ),
+  ];
+}
+
+function chain(kind: WhyChain['kind'], hops: readonly Hop[], says: string): WhyChain {
+  return { kind, path: hops.map(({ module, file, line }) => ({ module, file, line })), says: `${chainText(hops)}: ${says}` };
+}
+
+function sourceChain({ module, source, headBuild, effective }: Facts): WhyChain[] {
+  const { head } = source;
+  if (head === null || headBuild !== null || effective === null || effective.commit === head.commit) return [];
+  return [chain('source', [start(module)], `source moved ${short(effective.commit)} → ${short(head.commit)}`)];
+}
+
+interface Moved {
+  readonly kind: 'moved' | 'appeared' | 'gone';
+  readonly module: string;
+  readonly artifact: string;
+  readonly before: string | null;
+  readonly now: string | null;
+}
+
+/** What differs between the newest build of this commit and one made now; nothing where the commit was not built yet. */
+export function movedInputs({ graph, headBuild, effective, source }: Facts): Moved[] {
+  const wasBuilt = graph.builtInputs.length > 0 || effective?.commit === source.head?.commit;
+  if (headBuild !== null || !wasBuilt) return [];
+  const keyOf = (input: InputFacts): string => `${input.module}/${input.artifact}`;
+  const built = new Map(graph.builtInputs.map((input) => [keyOf(input), input]));
+  const wanted = new Map(graph.inputs.map((input) => [keyOf(input), input]));
+  const moved: Moved[] = [];
+  for (const [key, { module, artifact, digest }] of wanted) {
+    const before = built.get(key)?.digest ?? null;
+    if (before !== digest) moved.push({ kind: before === null ? 'appeared' : 'moved', module, artifact, before, now: digest });
+  }
+  for (const [key, { module, artifact, digest }] of built) {
+    if (!wanted.has(key)) moved.push({ kind: 'gone', module, artifact, before: digest, now: null });
+  }
+  return moved;
+}
+
+function movedText({ module, artifact, before, now }: Moved, commits: ReadonlyMap<string, string>): string {
+  const what = artifact === module ? module : `${module}/${artifact}`;
+  if (now === null) return `${what} is no input any more; it was built with ${shortDigest(before ?? '')}`;
+  const commit = commits.get(now);
+  const from = commit === undefined ? '' : `, commit ${short(commit)}`;
+  if (before === null) return `${what} is a new input, ${shortDigest(now)}${from}`;
+  return `${what} moved ${shortDigest(before)} → ${shortDigest(now)}${from}`;
+}
+
+const SHOWN_HEX = 7;
+
+export function shortDigest(digest: string): string {
+  const [kind = '', hex = ''] = digest.split(':');
+  return `${kind}:${hex.slice(0, SHOWN_HEX)}…`;
+}

@@ -1,0 +1,173 @@
+/** The graph as people ask about it: edges in force with their evidence, and what a change reaches. Set-based, O(what is asked about). */
+import type { DeclarePolicy, Iso } from '../domain/facts';
+import type { Db } from './db';
+
+export interface EdgeEvidence {
+  readonly language: string;
+  readonly name: string;
+  readonly artifact: string;
+  readonly file: string;
+  readonly line: number;
+  readonly isTest: boolean;
+}
+
+/** One module on another, however many names of it are imported. */
+export interface EdgeDetail {
+  readonly module: string;
+  readonly input: string;
+  /** Only tests import it. */
+  readonly isTest: boolean;
+  /** The first five, code before tests. */
+  readonly evidence: readonly EdgeEvidence[];
+  readonly names: number;
+}
+
+/** Goes after `from …` and needs the table's alias to be `e`. */
+const EDGE = `e.module, e.input, bool_and(e.is_test) as "isTest", count(distinct (e.language, e.name))::int as names,
+  to_jsonb((array_agg(jsonb_build_object('language', e.language, 'name', e.name, 'artifact', e.artifact, 'file', e.file, 'line', e.line, 'isTest', e.is_test)
+    order by e.is_test, e.file, e.line, e.name))[1:5]) as evidence`;
+const GROUPED = 'group by e.module, e.input order by e.module, e.input';
+
+/** All edges in force. */
+export async function allEdges(db: Db): Promise<EdgeDetail[]> {
+  return await db.query(`select ${EDGE} from build_edge e ${GROUPED}`);
+}
+
+/** What the modules build on at whatever distance (outbound), or what builds on them (inbound). */
+export async function edgesFrom(db: Db, modules: readonly string[], direction: 'outbound' | 'inbound'): Promise<EdgeDetail[]> {
+  const [from, to] = direction === 'outbound' ? ['module', 'input'] : ['input', 'module'];
+  return await db.query(
+    `with recursive reached(name) as (
+       select unnest($1::text[])
+       union
+       select e.${to} from reached r join build_edge e on e.${from} = r.name
+     )
+     select ${EDGE} from build_edge e join reached r on r.name = e.${from} ${GROUPED}`,
+    [modules],
+  );
+}
+
+/** The edges of one module itself. */
+export async function edgesOf(db: Db, module: string): Promise<{ inputs: EdgeDetail[]; dependants: EdgeDetail[] }> {
+  const edges = await db.query<EdgeDetail>(`select ${EDGE} from build_edge e where e.module = $1 or e.input = $1 ${GROUPED}`, [module]);
+  return { inputs: edges.filter((edge) => edge.module === module), dependants: edges.filter((edge) => edge.input === module) };
+}
+
+export interface ModuleNames {
+  readonly exports: ReadonlyArray<{
+    readonly language: string;
+    readonly name: string;
+    readonly artifact: string;
+    readonly file: string;
+    readonly line: number;
+  }>;
+  /** Imports of the module that no module exports. */
+  readonly outside: number;
+  readonly unknown: ReadonlyArray<{ readonly kind: 'unparsed' | 'computed'; readonly file: string; readonly line: number; readonly reason: string }>;
+}
+
+/** What the code of a module exports, and what of its imports is no edge. */
+export async function moduleNames(db: Db, module: string): Promise<ModuleNames> {
+  const [row] = await db.query<ModuleNames>(
+    `select
+       (select coalesce(jsonb_agg(jsonb_build_object('language', x.language, 'name', x.name, 'artifact', x.artifact, 'file', x.file, 'line', x.line)
+          order by x.language, x.name), '[]') from module_export x where x.module = m.name) as exports,
+       (select count(distinct (i.language, i.name))::int from module_import i
+        where i.module = m.name and not exists (select from build_edge e where e.module = i.module and e.language = i.language and e.name = any (i.candidates))) as outside,
+       coalesce((select n.unknown from inspection n where n.module = m.name and n.commit = m.edges_commit), '[]') as unknown
+     from module m where m.name = $1`,
+    [module],
+  );
+  return row ?? { exports: [], outside: 0, unknown: [] };
+}
+
+export interface Neighbours {
+  readonly module: string;
+  readonly buildsOn: { readonly first: readonly string[]; readonly count: number };
+  readonly builtOnBy: { readonly first: readonly string[]; readonly count: number };
+}
+
+const MOST_NEIGHBOURS = 8;
+
+/** The neighbours of the modules that have any: all, or those that are named. */
+export async function neighbours(db: Db, modules: readonly string[] | null = null): Promise<Map<string, Neighbours>> {
+  const rows = await db.query<Neighbours>(
+    `with pair as (
+       select distinct module, input from build_edge where $1::text[] is null or module = any ($1) or input = any ($1)
+     ), side as (
+       select module as name, input as other, true as is_input from pair union all select input, module, false from pair
+     )
+     select name as module,
+       jsonb_build_object('first', to_jsonb((coalesce(array_agg(other order by other) filter (where is_input), '{}'))[1:${MOST_NEIGHBOURS}]),
+         'count', count(*) filter (where is_input)) as "buildsOn",
+       jsonb_build_object('first', to_jsonb((coalesce(array_agg(other order by other) filter (where not is_input), '{}'))[1:${MOST_NEIGHBOURS}]),
+         'count', count(*) filter (where not is_input)) as "builtOnBy"
+     from side where $1::text[] is null or name = any ($1) group by name`,
+    [modules],
+  );
+  return new Map(rows.map((row) => [row.module, row]));
+}
+
+export interface PlannedModule {
+  readonly module: string;
+  readonly head: string | null;
+  /** What the manifest of the head says, else the mesh's default. */
+  readonly policy: DeclarePolicy;
+  readonly isHeld: boolean;
+  /** False where the manifest of its head is invalid: nothing is built before its source moves. */
+  readonly isBuildable: boolean;
+  /** Since when the head's closure has had no verdict. */
+  readonly staleSince: Iso | null;
+  /** It is placed on these. */
+  readonly nodes: readonly string[];
+}
+
+/** What a plan says of the modules in it. */
+export async function plannedModules(db: Db, modules: readonly string[]): Promise<Map<string, PlannedModule>> {
+  const rows = await db.query<PlannedModule>(
+    `select m.name as module, m.head_commit as head, m.held_at is not null as "isHeld", i.outcome is distinct from 'invalid' as "isBuildable",
+       iso(m.stale_since) as "staleSince",
+       coalesce(i.manifest ->> 'declare', (select value #>> '{}' from setting where key = 'declareDefault'), 'ask') as policy,
+       array(select p.node from placement p where p.module = m.name order by p.node) as nodes
+     from module m left join inspection i on i.module = m.name and i.commit = m.head_commit
+     where m.name = any ($1)`,
+    [modules],
+  );
+  return new Map(rows.map((row) => [row.module, row]));
+}
+
+/** The commits that artifacts were built from, by digest; of several builds with the same the newest. */
+export async function commitsOf(db: Db, digests: readonly string[]): Promise<Map<string, string>> {
+  const rows = await db.query<{ digest: string; commit: string }>(
+    `select distinct on (a.digest) a.digest, b.commit from artifact a join build b on b.id = a.build_id
+     where a.digest = any ($1) order by a.digest, b.answered_at desc nulls last, b.id desc`,
+    [digests],
+  );
+  return new Map(rows.map((row) => [row.digest, row.commit]));
+}
+
+export interface NamedArtifact {
+  readonly module: string;
+  readonly name: string;
+  readonly repository: string;
+  readonly digest: string;
+}
+
+/** The artifacts of the module's effective build; none before it has one. */
+export async function effectiveArtifacts(db: Db, module: string): Promise<NamedArtifact[]> {
+  return await db.query(
+    `select m.name as module, a.name, a.repository, a.digest from module m join artifact a on a.build_id = m.effective_build where m.name = $1 order by a.name`,
+    [module],
+  );
+}
+
+/** Where an artifact of that digest lies. */
+export async function repositoriesOf(db: Db, digest: string): Promise<string[]> {
+  const rows = await db.query<{ repository: string }>('select distinct repository from artifact where digest = $1 order by repository', [digest]);
+  return rows.map((row) => row.repository);
+}
+
+/** The public keys of all builders that were ever seen, by name. */
+export async function builderKeys(db: Db): Promise<Array<{ builder: string; publicKey: string }>> {
+  return await db.query('select name as builder, public_key as "publicKey" from builder order by name');
+}
