@@ -4,7 +4,7 @@ import type { UnknownImport } from '../schema/messages';
 import { goModules, type ModuleFile } from './goModules';
 import { goProgram } from './goProgram';
 import { isTestPath, nameOf } from './paths';
-import { runTool } from './run';
+import { howItEnded, runTool } from './run';
 import { type FoundImport, type LanguageFindings, nothingFound, type Reading, type SourceFile, type SourceTree } from './types';
 
 /**
@@ -72,10 +72,8 @@ async function askProgram(tree: SourceTree, files: readonly SourceFile[], readin
   const { path: command, env } = await goProgram(reading);
   const stdin = Buffer.concat(files.flatMap(({ raw }) => [raw, Buffer.of(0)]));
   const end = await runTool({ command, args: [], cwd: tree.root, env, stdin, timeoutMs: READ_TIMEOUT_MS, signal: reading.signal });
-  if (end?.status !== 0) {
-    const why = end?.endedBy === 'timeout' ? `took longer than ${READ_TIMEOUT_MS / 1_000} s` : end?.stderr || `ended by ${end?.endedBy ?? 'nobody'}`;
-    throw new EnvironmentError(`read what the Go code imports: ${why}`);
-  }
+  if (end === null) throw new EnvironmentError('read what the Go code imports: the program that was compiled for it is gone: try again');
+  if (end.status !== 0) throw new EnvironmentError(`read what the Go code imports: ${howItEnded(end, READ_TIMEOUT_MS)}`);
   const lines = end.stdout.toString().split('\n').slice(0, -1);
   const answers = lines.map((line) => answer.parse(JSON.parse(line))).sort((a, b) => a.file - b.file);
   return answers.flatMap((said) => {

@@ -5,7 +5,7 @@ import { homedir } from 'node:os';
 import { join } from 'node:path';
 import { z } from 'zod';
 import { EnvironmentError } from '../domain/errors';
-import { runTool } from './run';
+import { howItEnded, runTool } from './run';
 import { programsFolder, toolPath } from './tools';
 import type { Reading } from './types';
 
@@ -101,8 +101,7 @@ async function go(args: string[], env: Record<string, string>, cwd: string, time
     );
   }
   if (end.status !== 0) {
-    const why = end.endedBy === 'timeout' ? `took longer than ${timeoutMs / 1_000} s` : end.stderr || `ended by ${end.endedBy ?? end.status}`;
-    throw new EnvironmentError(`read what the Go code imports: go ${args[0]}: ${why}`);
+    throw new EnvironmentError(`read what the Go code imports: go ${args[0]}: ${howItEnded(end, timeoutMs)}`);
   }
   return end.stdout.toString();
 }

@@ -4,7 +4,7 @@ import { EnvironmentError } from '../domain/errors';
 import { isTestPath } from './paths';
 import { pythonPackages } from './pythonPackages';
 import { pythonProjects } from './pythonProjects';
-import { runTool, type ToolEnd } from './run';
+import { howItEnded, runTool, type ToolEnd } from './run';
 import { programsFolder, toolPath } from './tools';
 import { type FoundImport, type LanguageFindings, nothingFound, type Reading, type SourceFile, type SourceTree } from './types';
 
@@ -105,7 +105,5 @@ async function startProgram(tree: SourceTree, files: readonly SourceFile[], read
 }
 
 function failed(end: ToolEnd): EnvironmentError {
-  const last = end.stderr.split('\n').at(-1) ?? '';
-  const why = end.endedBy === 'timeout' ? `took longer than ${READ_TIMEOUT_MS / 1_000} s` : last || `ended by ${end.endedBy ?? end.status}`;
-  return new EnvironmentError(`read what the Python code imports: ${why}`);
+  return new EnvironmentError(`read what the Python code imports: ${howItEnded(end, READ_TIMEOUT_MS)}`);
 }

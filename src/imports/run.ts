@@ -71,3 +71,10 @@ export function runTool(tool: Tool): Promise<ToolEnd | null> {
     child.stdin.end(tool.stdin);
   });
 }
+
+/** For a person, of one that did not do what it should: its last words where it said any. */
+export function howItEnded({ status, endedBy, stderr }: ToolEnd, timeoutMs: number): string {
+  if (endedBy === 'timeout') return `took longer than ${timeoutMs / 1_000} s`;
+  if (endedBy === 'output') return 'said more than can be kept';
+  return stderr.split('\n').at(-1) || (endedBy === null ? `ended with status ${status}` : `was ended by ${endedBy}`);
+}

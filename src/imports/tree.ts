@@ -3,7 +3,7 @@ import { constants } from 'node:fs';
 import { open } from 'node:fs/promises';
 import { EnvironmentError } from '../domain/errors';
 import { directoryOf, isCarried, nameOf } from './paths';
-import { runTool } from './run';
+import { howItEnded, runTool } from './run';
 import type { SourceFile, SourceTree } from './types';
 
 const GIT_TIMEOUT_MS = 60_000;
@@ -35,7 +35,7 @@ async function trackedFiles(root: string, signal: AbortSignal): Promise<SourceFi
     mostBytes: MOST_LIST_BYTES,
   });
   if (listed === null) throw new EnvironmentError('list the files of the commit: there is no git here: install it');
-  if (listed.status !== 0) throw new EnvironmentError(`list the files of the commit: ${listed.stderr || `git ended by ${listed.endedBy}`}`);
+  if (listed.status !== 0) throw new EnvironmentError(`list the files of the commit: git ${howItEnded(listed, GIT_TIMEOUT_MS)}`);
   const files: SourceFile[] = [];
   for (let from = 0; from < listed.stdout.length; ) {
     const to = listed.stdout.indexOf(0, from);
