@@ -1,5 +1,5 @@
-import type { KeyPair } from '../link';
-import { sign } from '../link';
+import type { KeyPair } from '../link/signing';
+import { sign } from '../link/signing';
 import type { PushedArtifact, RegistryClient } from '../registry';
 import { PROVENANCE_TYPE } from '../registry';
 import type { BuildRequest, Input } from '../schema/messages';
@@ -47,7 +47,7 @@ function provenanceStatement({ request, builder, inputs, artifacts, startedAt, f
             name: `${input.module}/${input.artifact}`,
             uri: `oci:${input.repository}@${input.digest}`,
             digest: { sha256: hex(input.digest) },
-            annotations: { commit: input.commit },
+            annotations: { module: input.module, artifact: input.artifact, kind: input.kind, commit: input.commit },
           })),
         ],
       },

@@ -213,7 +213,22 @@ describe('a build', () => {
       const names = answered.lines.find((line) => line.startsWith('CARGO_HOME') || line.startsWith('CI '));
       expect(names?.trim().split(' ').sort()).toEqual(
         [
-          ...['CARGO_HOME', 'CI', 'GOCACHE', 'GOFLAGS', 'GOMODCACHE', 'GOPATH', 'GREETING', 'HOME', 'LANG', 'PATH', 'PIP_CACHE_DIR', 'PWD'],
+          ...[
+            'CARGO_HOME',
+            'CARGO_NET_OFFLINE',
+            'CI',
+            'GOCACHE',
+            'GOFLAGS',
+            'GOMODCACHE',
+            'GOPATH',
+            'GOPROXY',
+            'GREETING',
+            'HOME',
+            'LANG',
+            'PATH',
+            'PIP_CACHE_DIR',
+            'PWD',
+          ],
           ...['PYTHONDONTWRITEBYTECODE', 'SOURCE_DATE_EPOCH', 'TMPDIR', 'TZ', 'npm_config_cache', 'npm_config_update_notifier'],
         ].sort(),
       );
