@@ -5,7 +5,7 @@
 import { isOutdated, isUnstarted, staleReason } from './currency';
 import type { BuildFacts, Comparison, Decision, Facts, Iso, Next, RequestFacts, Situation, Verdict } from './facts';
 import { resultLine } from './line';
-import { declaring, type Nodes, readNodes, tracking } from './nodes';
+import { blocking, declaring, type Nodes, readNodes, tracking } from './nodes';
 import { hasLasted, minuteOf, type Times } from './times';
 import { goesOnReason, isPastCap, type Wait, waitDeadlines, waitForMissing, waitOf } from './waiting';
 import { short } from './words';
@@ -101,7 +101,8 @@ function decide(facts: Facts, head: Head, nodes: Nodes, times: Times): Decision 
   }
   const pipeline = headWork(facts, head, times);
   if (pipeline !== null) return standing?.needsPerson === true && !pipeline.needsPerson ? { ...standing, next: pipeline.next } : pipeline;
-  const rest = declare ?? tracking(facts, nodes);
+  const blocked = blocking(facts, nodes, times);
+  const rest = declare ?? (blocked?.needsPerson === true ? blocked : (tracking(facts, nodes) ?? blocked));
   // Held is a decision about declaring: what is declared is owed all the same.
   if (standing !== null && (rest === null || standing.situation !== 'held')) return rest === null ? standing : { ...standing, next: rest.next };
   if (rest !== null) return rest;
@@ -273,6 +274,7 @@ function nextLook(facts: Facts, head: Head, nodes: Nodes, times: Times): Iso | n
   };
   if (facts.source.trouble !== null) after(facts.source.trouble.since, times.stuckAfter);
   for (const request of facts.requests) after(request.trouble?.since ?? request.requestedAt, times.stuckAfter);
+  for (const { blocked } of nodes.blocked) if (blocked !== null) after(blocked.since, times.stuckAfter);
   for (const placement of nodes.outstanding) {
     const from = placement.failing?.since ?? (placement.detail === null ? null : placement.outstandingSince);
     if (from !== null) after(from, times.stuckAfter);

@@ -86,6 +86,8 @@ export interface PlacementFacts {
   readonly failing: { readonly resources: readonly string[]; readonly count: number; readonly since: Iso; readonly message: string } | null;
   /** Missed three beats: a word, never a verdict. */
   readonly awaySince: Iso | null;
+  /** Why the effective build is not declared here: it would take what another has or lacks what it requires, or something is made first. */
+  readonly blocked: { readonly reason: string; readonly since: Iso; readonly needsPerson: boolean } | null;
 }
 
 /** An artifact of another module that a build of the head would use now. */

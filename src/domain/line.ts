@@ -72,6 +72,15 @@ function requestPart(facts: Facts, request: RequestFacts): string {
 const NAMED = 3;
 
 function nodeParts(facts: Facts, nodes: Nodes): string[] {
+  return [...standingParts(facts, nodes), ...blockedParts(nodes)];
+}
+
+function blockedParts({ blocked }: Nodes): string[] {
+  const named = blocked.slice(0, NAMED).map((placement) => `${placement.node} is not declared: ${placement.blocked?.reason ?? ''}`);
+  return blocked.length > NAMED ? [...named, `${blocked.length - NAMED} more are not declared`] : named;
+}
+
+function standingParts(facts: Facts, nodes: Nodes): string[] {
   if (facts.placements.length === 0) return ['on no node'];
   if (nodes.declared.length === 0) return [`declared on 0 of ${facts.placements.length}`];
   const applied = `applied on ${nodes.applied.length}`;

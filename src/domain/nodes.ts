@@ -10,17 +10,21 @@ export interface Nodes {
   readonly stuck: readonly PlacementFacts[];
   /** Placements that the effective build is not declared on yet. */
   readonly undeclared: readonly PlacementFacts[];
+  /** Placements that it cannot be declared on as things are. */
+  readonly blocked: readonly PlacementFacts[];
 }
 
 export function readNodes(facts: Facts, times: Times): Nodes {
   const declared = facts.placements.filter((placement) => placement.build !== null);
   const outstanding = declared.filter((placement) => !placement.isApplied);
+  const others = facts.placements.filter((placement) => placement.build === null || placement.build.id !== facts.effective?.id);
   return {
     declared,
     applied: declared.filter((placement) => placement.isApplied),
     outstanding,
     stuck: outstanding.filter((placement) => isStuck(placement, facts.now, times)),
-    undeclared: facts.placements.filter((placement) => placement.build === null || placement.build.id !== facts.effective?.id),
+    undeclared: others.filter((placement) => placement.blocked === null),
+    blocked: others.filter((placement) => placement.blocked !== null),
   };
 }
 
@@ -55,6 +59,21 @@ export function declaring(facts: Facts, nodes: Nodes): Decision | null {
     reason: `${short(effective.commit)} is fit and waits for a person to declare it on ${names.length} nodes`,
     since: effective.answeredAt,
     needsPerson: true,
+  };
+}
+
+/** What runs there stays; what is in the way is said, and one that only waits for something to be made comes after what is being applied. */
+export function blocking({ effective, now, hold }: Facts, nodes: Nodes, times: Times): Decision | null {
+  if (effective === null || hold !== null) return null;
+  const found = nodes.blocked.flatMap(({ node, blocked }) => (blocked === null ? [] : [{ node, ...blocked }]));
+  const first = found.find((one) => one.needsPerson) ?? found[0];
+  if (first === undefined) return null;
+  return {
+    next: { kind: 'wait', on: first.reason },
+    situation: 'waiting',
+    reason: `${first.node} is not declared ${short(effective.commit)}: ${first.reason}`,
+    since: first.since,
+    needsPerson: first.needsPerson || hasLasted(first.since, now, times.stuckAfter),
   };
 }
 

@@ -82,15 +82,16 @@ export function parametersOf(need: Instantiation, node: NodeFacts): { readonly v
   const values: Record<string, string> = {};
   for (const [name, text] of Object.entries(need.with)) {
     const found = fillIn(text, ofNode(node));
-    if ('unknown' in found) return { wrong: `${lackOf(found.unknown, node.name)} for the parameter ${name} of ${bindingNameOf(need)}` };
+    if ('unknown' in found) return { wrong: `${lackOf(found.unknown, node.name)}for the parameter ${name} of ${bindingNameOf(need)}` };
     values[name] = found.text;
   }
   return { values };
 }
 
-function lackOf(reference: string, node: string): string {
+/** As the middle of a sentence, with the remedy. */
+export function lackOf(reference: string, node: string): string {
   const key = reference === 'node.address' ? 'address' : reference.replace(/^facts\./, '');
-  return `needs the fact ${key}, which ${node} does not have (tally node set ${node} ${key}=VALUE),`;
+  return `needs the fact ${key}, which ${node} does not have (tally node set ${node} ${key}=VALUE), `;
 }
 
 /** Null when the provider can make an instance from these; else what is wrong. */

@@ -1,4 +1,7 @@
 import type { Db } from './db';
+import { lockNodes } from './locks';
+import { isWoven, lockProvisioning, nodesAround, type Settled, settle } from './provisioning';
+import { manifestOfBuild } from './surroundings';
 
 export interface Declaring {
   readonly module: string;
@@ -9,29 +12,60 @@ export interface Declaring {
 
 /**
  * The one write by which nodes' declarations name a new build. It repeats its conditions under the module's lock: fit,
- * still effective or named by a person, not held (but for the build that the hold is about). 0: compare again.
+ * still effective or named by a person, not held (but for the build that the hold is about). Where the build takes what
+ * another has, or lacks what it requires, what runs stays and the placement says why. 0: compare again.
  */
 export async function declareBuild(db: Db, { module, buildId, nodes, by }: Declaring): Promise<number> {
   return db.transaction(async (tx) => {
-    await lockNodes(tx, nodes);
+    const manifest = await manifestOfBuild(tx, module, buildId);
+    if (manifest !== null && (isWoven(manifest) || (await wasWoven(tx, module)))) await lockProvisioning(tx);
+    await lockNodes(tx, manifest === null ? nodes : [...nodes, ...(await nodesAround(tx, module, manifest, nodes))]);
+    const chosen = await tx.query(
+      `select m.name from module m
+       where m.name = $1 and (m.held_at is null or m.held_build = $2)
+         and $2 in (m.effective_build, m.approved_build, m.held_build)
+         and exists (select from build b where b.id = $2 and b.module = m.name and b.verdict = 'fit')
+       for no key update`,
+      [module, buildId],
+    );
+    if (chosen.length === 0) return 0;
+    const placed = await tx.query<{ node: string }>('select node from placement where module = $1 and node = any ($2)', [module, nodes]);
+    const here = placed.map((one) => one.node);
+    const settled = manifest === null ? new Map<string, Settled>() : await settle(tx, { module, manifest, nodes: here, isNew: false });
+    const ready = here.filter((node) => (settled.get(node)?.kind ?? 'ready') === 'ready');
+    await recordBlocked(tx, module, buildId, settled);
     const declared = await tx.query(
-      `with chosen as (
-         select m.name from module m
-         where m.name = $1 and (m.held_at is null or m.held_build = $2)
-           and $2 in (m.effective_build, m.approved_build, m.held_build)
-           and exists (select from build b where b.id = $2 and b.module = m.name and b.verdict = 'fit')
-         for no key update
-       )
-       update placement p set build_id = $2, declared_at = now(), declared_by = $4
-       from chosen where p.module = chosen.name and p.node = any ($3) and p.build_id is distinct from $2
+      `update placement p set build_id = $2, declared_at = now(), declared_by = $4
+       where p.module = $1 and p.node = any ($3) and p.build_id is distinct from $2
        returning p.node`,
-      [module, buildId, nodes, by],
+      [module, buildId, ready, by],
     );
     return declared.length;
   });
 }
 
-/** Nodes before modules, each in the order of their names: what sends and what takes reports in does the same, so nobody waits in a circle. */
-export async function lockNodes(tx: Db, nodes: readonly string[]): Promise<void> {
-  await tx.query('select from node where name = any ($1) order by name for no key update', [nodes]);
+/** What it required or provided before is let go of by the same rules. */
+async function wasWoven(tx: Db, module: string): Promise<boolean> {
+  const [row] = await tx.query<{ is: boolean }>(
+    `select exists (select from claim where module = $1) or exists (select from offer where module = $1) or exists (select from binding where module = $1) as is`,
+    [module],
+  );
+  return row?.is === true;
+}
+
+/** As long as the words stay the same, so does the since. */
+async function recordBlocked(tx: Db, module: string, buildId: string, settled: ReadonlyMap<string, Settled>): Promise<void> {
+  const rows = [...settled].map(([node, one]) => ({
+    node,
+    reason: one.kind === 'ready' ? null : one.reason,
+    build: one.kind === 'ready' ? null : buildId,
+    isRefused: one.kind === 'refused',
+  }));
+  await tx.query(
+    `update placement p set blocked_build = b.build, blocked_reason = b.reason, blocked_needs_person = b."isRefused",
+       blocked_since = case when b.reason is null then null when p.blocked_reason = b.reason then p.blocked_since else now() end
+     from jsonb_to_recordset($2::jsonb) b (node text, reason text, build text, "isRefused" boolean)
+     where p.module = $1 and p.node = b.node and (p.blocked_build, p.blocked_reason, p.blocked_needs_person) is distinct from (b.build, b.reason, b."isRefused")`,
+    [module, JSON.stringify(rows)],
+  );
 }

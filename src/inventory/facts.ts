@@ -82,7 +82,9 @@ cross join lateral (
       when 'apply' then coalesce(p.failing_message, n.refused_reason) end,
     'failing', case when p.failing_resources is not null then jsonb_build_object(
       'resources', p.failing_resources, 'count', p.failing_count, 'since', iso(p.failing_since), 'message', p.failing_message) end,
-    'awaySince', case when coalesce(n.last_beat_at, n.added_at) + $3 * interval '1 millisecond' <= $2::timestamptz then iso(coalesce(n.last_beat_at, n.added_at)) end
+    'awaySince', case when coalesce(n.last_beat_at, n.added_at) + $3 * interval '1 millisecond' <= $2::timestamptz then iso(coalesce(n.last_beat_at, n.added_at)) end,
+    'blocked', case when p.blocked_build is not null and p.blocked_build = m.effective_build then jsonb_build_object(
+      'reason', p.blocked_reason, 'since', iso(p.blocked_since), 'needsPerson', p.blocked_needs_person) end
   ) order by p.node), '[]') as here
   from placement p
   join node n on n.name = p.node

@@ -6,6 +6,7 @@
 export * from './answers';
 export * from './builds';
 export * from './claims';
+export { type CredentialStatus, credentialHolders, dropPastVersions, ensureCredentials, rotateCredentials, type Sealing } from './credentials';
 export type { Db } from './db';
 export { openInventory } from './db';
 export * from './declare';
@@ -18,6 +19,7 @@ export * from './modules';
 export * from './nodes';
 export * from './overdue';
 export * from './overview';
+export * from './placing';
 export * from './prune';
 export * from './reports';
 export * from './requests';

@@ -1,7 +1,9 @@
 import { UsageError } from '../domain/errors';
 import { short } from '../domain/line';
 import type { Db } from './db';
-import { declareBuild, lockNodes } from './declare';
+import { declareBuild } from './declare';
+import { lockNodes } from './locks';
+import { lockProvisioning } from './provisioning';
 import { endStopped } from './retry';
 
 export type IntentVerb = 'declare' | 'rebuild' | 'hold' | 'release' | 'rollback' | 'cancel';
@@ -31,7 +33,10 @@ interface Standing {
 /** Written down and carried out in one transaction; one line of answer. A refusal is a UsageError. */
 export async function recordIntent(db: Db, asked: AskedIntent): Promise<string> {
   return db.transaction(async (tx) => {
-    if (asked.verb === 'rollback') await lockNodes(tx, await nodesOf(tx, asked.module));
+    if (asked.verb === 'rollback') {
+      await lockProvisioning(tx);
+      await lockNodes(tx, await nodesOf(tx, asked.module));
+    }
     const standing = await readStanding(tx, asked.module);
     const fresh = await tx.query(
       'insert into intent (id, verb, module, node, build_id, who, why) values ($1, $2, $3, $4, $5, $6, $7) on conflict do nothing returning id',

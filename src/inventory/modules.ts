@@ -5,6 +5,8 @@ import type { Times } from '../domain/times';
 import type { Db } from './db';
 import { FACTS_OF_MANY, FACTS_OF_ONE } from './facts';
 import { lockGraph } from './graph';
+import { refuseIfNeeded } from './placing';
+import { lockProvisioning } from './provisioning';
 
 export interface ModuleRef {
   readonly name: string;
@@ -29,6 +31,8 @@ export async function addModule(db: Db, module: { readonly name: string; readonl
 export async function removeModule(db: Db, name: string, { who, why }: { readonly who: string; readonly why: string }): Promise<void> {
   await db.transaction(async (tx) => {
     await lockGraph(tx);
+    await lockProvisioning(tx);
+    await refuseIfNeeded(tx, { module: name, node: null });
     const removed = await tx.query('delete from module where name = $1 returning name', [name]);
     if (removed.length === 0) throw new UsageError(`there is no module ${name}: tally module list`);
     await tx.query(`insert into intent (id, verb, module, who, why) values ($1, 'module remove', $2, $3, $4)`, [ulid(), name, who, why]);

@@ -3,14 +3,10 @@ import { UsageError } from '../domain/errors';
 import type { Times } from '../domain/times';
 import type { NodeBeat } from '../schema/messages';
 import type { Db } from './db';
-import { lockNodes } from './declare';
 import { beginEpochs } from './epochs';
+import { type Intent, refuseIfNeeded } from './placing';
+import { lockProvisioning } from './provisioning';
 import { toJson } from './text';
-
-export interface Intent {
-  readonly who: string;
-  readonly why: string;
-}
 
 /** UsageError when the name is taken. */
 export async function addNode(
@@ -28,6 +24,8 @@ export async function addNode(
 
 export async function removeNode(db: Db, name: string, { who, why }: Intent): Promise<void> {
   await db.transaction(async (tx) => {
+    await lockProvisioning(tx);
+    await refuseIfNeeded(tx, { module: null, node: name });
     const removed = await tx.query('delete from node where name = $1 returning name', [name]);
     if (removed.length === 0) throw new UsageError(`there is no node ${name}: tally node list`);
     await tx.query(`insert into intent (id, verb, node, who, why) values ($1, 'node remove', $2, $3, $4)`, [ulid(), name, who, why]);
@@ -46,11 +44,11 @@ export async function listNodes(db: Db): Promise<
   return db.query('select name, site, facts, broker_user as "brokerUser", public_key as "publicKey" from node order by name');
 }
 
-/** The key that was refused is the node's from now on: its host was installed anew. UsageError when none was refused. */
+/** The keys that were refused are the node's from now on: its host was installed anew. UsageError when none was refused. */
 export async function trustKey(db: Db, name: string, { who, why }: Intent): Promise<void> {
   await db.transaction(async (tx) => {
     const trusted = await tx.query(
-      'update node set public_key = key_refused, key_refused = null where name = $1 and key_refused is not null returning name',
+      'update node set public_key = key_refused, seal_key = seal_key_refused, key_refused = null, seal_key_refused = null where name = $1 and key_refused is not null returning name',
       [name],
     );
     if (trusted.length === 0) throw new UsageError(`${name} came with no other key than the one that is trusted: tally node show ${name}`);
@@ -61,7 +59,7 @@ export async function trustKey(db: Db, name: string, { who, why }: Intent): Prom
 /** Whoever came with another key had the credentials before, and is shut out with them. */
 export async function recordRenewal(db: Db, name: string, brokerUser: string, { who, why }: Intent): Promise<void> {
   await db.transaction(async (tx) => {
-    await tx.query('update node set broker_user = $2, key_refused = null where name = $1', [name, brokerUser]);
+    await tx.query('update node set broker_user = $2, key_refused = null, seal_key_refused = null where name = $1', [name, brokerUser]);
     await tx.query(`insert into intent (id, verb, node, who, why) values ($1, 'node renew', $2, $3, $4)`, [ulid(), name, who, why]);
   });
 }
@@ -86,16 +84,16 @@ const LAG = 2;
 /** A node whose word of what it applied is missing is asked for it again at most this often. */
 const ASKED_AGAIN_MS = 60_000;
 
-/** Set-based; the first key of a node is taken, another one later is refused and its beat with it. */
+/** Set-based; the first keys of a node are taken, others later are refused and the beat with them. A host of before brings no key to seal to. */
 export async function recordNodeBeats(db: Db, beats: readonly NodeBeat[], now: Date, times: Times): Promise<{ readonly refused: readonly string[] }> {
   if (beats.length === 0) return { refused: [] };
   const newest = [...new Map(beats.map((beat) => [beat.node, beat])).values()];
   return db.transaction(async (tx) => {
     const known = await tx.query<{ name: string; isOurs: boolean; isLate: boolean }>(
       `select n.name, coalesce(n.public_key = b.key, true) as "isOurs", b.epoch = any (n.past_epochs) as "isLate"
-       from unnest($1::text[], $2::text[], $3::text[]) b (node, key, epoch) join node n on n.name = b.node
+       from unnest($1::text[], $2::text[], $3::text[], $4::text[]) b (node, key, seal_key, epoch) join node n on n.name = b.node
        order by n.name for no key update of n`,
-      [newest.map((beat) => beat.node), newest.map((beat) => beat.publicKey), newest.map((beat) => beat.epoch)],
+      [...keysOf(newest), newest.map((beat) => beat.epoch)],
     );
     const refused = known.filter((node) => !node.isOurs).map((node) => node.name);
     if (refused.length > 0)
@@ -113,9 +111,14 @@ export async function recordNodeBeats(db: Db, beats: readonly NodeBeat[], now: D
 
 async function refuseKeys(tx: Db, beats: readonly NodeBeat[]): Promise<void> {
   await tx.query(
-    'update node n set key_refused = b.key from unnest($1::text[], $2::text[]) b (node, key) where n.name = b.node and n.key_refused is distinct from b.key',
-    [beats.map((beat) => beat.node), beats.map((beat) => beat.publicKey)],
+    `update node n set key_refused = b.key, seal_key_refused = b.seal_key from unnest($1::text[], $2::text[], $3::text[]) b (node, key, seal_key)
+     where n.name = b.node and (n.key_refused, n.seal_key_refused) is distinct from (b.key, b.seal_key)`,
+    keysOf(beats),
   );
+}
+
+function keysOf(beats: readonly NodeBeat[]): [string[], string[], Array<string | null>] {
+  return [beats.map((beat) => beat.node), beats.map((beat) => beat.publicKey), beats.map((beat) => beat.sealKey ?? null)];
 }
 
 async function takeBeats(tx: Db, beats: readonly NodeBeat[], now: Date, times: Times): Promise<void> {
@@ -136,12 +139,13 @@ async function takeBeats(tx: Db, beats: readonly NodeBeat[], now: Date, times: T
          or n.sent_at <= $2::timestamptz - $4 * interval '1 millisecond' and exists (
            select from placement p where p.node = n.name and not p.is_applied and p.want_build = p.build_id and p.failing_resources is null
              and p.want_sequence <= (b.applied ->> 'sequence')::bigint)) as is_lagging
-       from jsonb_to_recordset($1::jsonb) b (node text, "publicKey" text, "hostVersion" text, reads jsonb, received jsonb, applied jsonb)
+       from jsonb_to_recordset($1::jsonb) b (node text, "publicKey" text, "sealKey" text, "hostVersion" text, reads jsonb, received jsonb, applied jsonb)
        join node n on n.name = b.node
      )
      update node n set
        last_beat_at = $2,
        public_key = coalesce(n.public_key, s."publicKey"),
+       seal_key = coalesce(n.seal_key, s."sealKey"),
        host_version = s."hostVersion",
        reads = s.reads,
        received_sequence = coalesce((s.received ->> 'sequence')::bigint, 0),
@@ -153,43 +157,4 @@ async function takeBeats(tx: Db, beats: readonly NodeBeat[], now: Date, times: T
      from said s where n.name = s.name`,
     [toJson(beats), now, LAG, ASKED_AGAIN_MS],
   );
-}
-
-/** False when it was assigned already. UsageError when there is no such module or node. */
-export async function assign(db: Db, module: string, node: string, { who, why }: Intent): Promise<boolean> {
-  return db.transaction(async (tx) => {
-    await lockNodes(tx, [node]);
-    await mustExist(tx, module, node);
-    const added = await tx.query('insert into placement (module, node, assigned_by) values ($1, $2, $3) on conflict do nothing returning node', [
-      module,
-      node,
-      who,
-    ]);
-    if (added.length > 0) await recordAssignment(tx, 'assign', module, node, { who, why });
-    return added.length > 0;
-  });
-}
-
-/** False when it was not assigned. UsageError when there is no such module or node. */
-export async function unassign(db: Db, module: string, node: string, { who, why }: Intent): Promise<boolean> {
-  return db.transaction(async (tx) => {
-    await lockNodes(tx, [node]);
-    await mustExist(tx, module, node);
-    const removed = await tx.query('delete from placement where module = $1 and node = $2 returning node', [module, node]);
-    if (removed.length > 0) await recordAssignment(tx, 'unassign', module, node, { who, why });
-    return removed.length > 0;
-  });
-}
-
-async function mustExist(tx: Db, module: string, node: string): Promise<void> {
-  const [row] = await tx.query<{ module: boolean; node: boolean }>(
-    'select exists (select from module where name = $1) as module, exists (select from node where name = $2) as node',
-    [module, node],
-  );
-  if (row?.module !== true) throw new UsageError(`there is no module ${module}: tally module list`);
-  if (!row.node) throw new UsageError(`there is no node ${node}: tally node list`);
-}
-
-async function recordAssignment(tx: Db, verb: 'assign' | 'unassign', module: string, node: string, { who, why }: Intent): Promise<void> {
-  await tx.query('insert into intent (id, verb, module, node, who, why) values ($1, $2, $3, $4, $5, $6)', [ulid(), verb, module, node, who, why]);
 }

@@ -2,7 +2,8 @@ import { type Control, startControl } from '../../src/control';
 import { EnvironmentError } from '../../src/domain/errors';
 import { recordAnswer } from '../../src/inventory/answers';
 import { declareBuild } from '../../src/inventory/declare';
-import { addNode, assign } from '../../src/inventory/nodes';
+import { addNode } from '../../src/inventory/nodes';
+import { assign } from '../../src/inventory/placing';
 import {
   declareNode,
   ensureNodeAccount,

@@ -17,7 +17,7 @@ import {
   setFacts,
   unassign,
 } from '../../src/inventory';
-import { A, B, beat, declared, digest, facts, fitBuild, module, node, openStore, placement, read, report, send, tick, times } from './store';
+import { A, B, beat, declared, deriving, digest, facts, fitBuild, module, node, openStore, placement, read, report, send, tick, times } from './store';
 
 let db: Db;
 beforeAll(async () => ({ db } = await openStore()));
@@ -88,25 +88,25 @@ describe('sending', () => {
   it('counts as sent only what the broker confirmed, with a sequence that is never used twice', async () => {
     const { name, on } = await declared(db);
     expect(await nodesToSend(db, 100, tick())).toContain(on);
-    const first = await prepareSend(db, on, digest, tick());
+    const first = await prepareSend(db, on, deriving, tick());
     if (first.kind !== 'send') throw new Error(first.kind);
     expect(first.declaration).toMatchObject({
       version: 1,
       mesh: 'home',
       node: on,
       sequence: 1,
-      resources: [{ module: name, spec: { path: `/etc/${on}.json` } }],
+      resources: [{ module: name, spec: { path: `/etc/${name}/${on}.json` } }],
     });
     expect(await nodeStatuses(db, tick(), times, [on])).toMatchObject([{ sending: 'never told' }]);
     expect(await placement(db, name)).toMatchObject({ waitingOn: 'send' });
     // While it is under way nobody else sends to this node.
-    expect(await prepareSend(db, on, digest, tick())).toEqual({ kind: 'busy' });
+    expect(await prepareSend(db, on, deriving, tick())).toEqual({ kind: 'busy' });
     await recordSendFailure(db, on, 'returned by the broker', tick(), times);
     expect(await placement(db, name)).toMatchObject({ waitingOn: 'send', detail: 'returned by the broker' });
     expect(await nodesToSend(db, 100, tick())).not.toContain(on);
     const later = tick(6_000);
     expect(await nodesToSend(db, 100, later)).toContain(on);
-    const second = await prepareSend(db, on, digest, later);
+    const second = await prepareSend(db, on, deriving, later);
     if (second.kind !== 'send') throw new Error(second.kind);
     expect(second.declaration).toEqual({ ...first.declaration, sequence: 2 });
     await recordSent(db, on, 2, second.declaration.digest, tick());
@@ -148,44 +148,44 @@ describe('sending', () => {
     await send(db, on);
     await setFacts(db, on, { unrelated: '1' });
     expect(await nodesToSend(db, 100, tick())).toContain(on);
-    expect(await prepareSend(db, on, digest, tick())).toEqual({ kind: 'unchanged' });
+    expect(await prepareSend(db, on, deriving, tick())).toEqual({ kind: 'unchanged' });
     expect(await nodesToSend(db, 100, tick())).not.toContain(on);
     await unassign(db, name, on, why);
     await assign(db, name, on, why);
     await declareBuild(db, { module: name, buildId: build, nodes: [on], by: 'auto' });
-    expect(await prepareSend(db, on, digest, tick())).toEqual({ kind: 'unchanged' });
+    expect(await prepareSend(db, on, deriving, tick())).toEqual({ kind: 'unchanged' });
   });
 
   it('tells a node that holds nothing any more, and never a node that was never told', async () => {
     const { name, on } = await declared(db);
     await node(db, `bare-${on}`);
-    expect(await prepareSend(db, `bare-${on}`, digest, tick())).toEqual({ kind: 'unchanged' });
+    expect(await prepareSend(db, `bare-${on}`, deriving, tick())).toEqual({ kind: 'unchanged' });
     expect(await nodeStatuses(db, tick(), times, [`bare-${on}`])).toMatchObject([{ sending: 'nothing to tell', presence: 'never seen' }]);
     await send(db, on);
     await unassign(db, name, on, why);
-    expect(await prepareSend(db, on, digest, tick())).toMatchObject({ kind: 'send', declaration: { resources: [], sequence: 2 } });
+    expect(await prepareSend(db, on, deriving, tick())).toMatchObject({ kind: 'send', declaration: { resources: [], sequence: 2 } });
   });
 
   it('keeps apart what cannot be worked out, and sends when it can', async () => {
     const { name, on } = await declared(db, { resources: [{ file: { path: '/etc/x', content: '${facts.port}' } }] });
     const reason = `${name}: file /etc/x needs the fact port, which ${on} does not have: tally node set ${on} port=VALUE`;
-    expect(await prepareSend(db, on, digest, tick())).toEqual({ kind: 'notWorkedOut', reason });
+    expect(await prepareSend(db, on, deriving, tick())).toEqual({ kind: 'notWorkedOut', reason });
     expect(await nodesToSend(db, 100, tick())).not.toContain(on);
     expect(await placement(db, name)).toMatchObject({ isApplied: false, waitingOn: 'workout', detail: reason });
     expect(await nodeStatuses(db, tick(), times, [on])).toMatchObject([{ sending: 'not worked out', notWorkedOut: { reason } }]);
     await setFacts(db, on, { port: '8081' });
     expect(await send(db, on)).toMatchObject({ sequence: 1 });
     await setFacts(db, on, { port: '' });
-    expect(await prepareSend(db, on, digest, tick())).toMatchObject({ kind: 'notWorkedOut' });
+    expect(await prepareSend(db, on, deriving, tick())).toMatchObject({ kind: 'notWorkedOut' });
     expect(await placement(db, name)).toMatchObject({ isApplied: false, waitingOn: 'workout' });
   });
 
   it('does not send what the host cannot read', async () => {
     const { on, name } = await declared(db);
     await recordNodeBeats(db, [beat(on, { reads: { versions: [1], shapes: ['directory'] } })], tick(), times);
-    expect(await prepareSend(db, on, digest, tick())).toMatchObject({
+    expect(await prepareSend(db, on, deriving, tick())).toMatchObject({
       kind: 'notWorkedOut',
-      reason: `${name}: file/etc/${on}.json is a file, which ${on}'s host cannot read: update the host`,
+      reason: `${name}: file/etc/${name}/${on}.json is a file, which ${on}'s host cannot read: update the host`,
     });
   });
 
@@ -227,13 +227,13 @@ describe('sending', () => {
     await read(db, name, B);
     const next = await fitBuild(db, name, B);
     await declareBuild(db, { module: name, buildId: next, nodes: [on], by: 'auto' });
-    expect(await prepareSend(db, on, digest, tick())).toEqual({ kind: 'unchanged' });
+    expect(await prepareSend(db, on, deriving, tick())).toEqual({ kind: 'unchanged' });
     expect(await placement(db, name)).toMatchObject({ isApplied: true, outstandingSince: null, applied: { buildId: next, commit: B } });
   });
 
   it('has nothing to apply of a module without resources', async () => {
     const { name, on } = await declared(db, { resources: [] });
-    expect(await prepareSend(db, on, digest, tick())).toEqual({ kind: 'unchanged' });
+    expect(await prepareSend(db, on, deriving, tick())).toEqual({ kind: 'unchanged' });
     expect(await placement(db, name)).toMatchObject({ isApplied: true });
   });
 

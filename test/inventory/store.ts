@@ -21,6 +21,7 @@ import {
   recordReading,
   recordSent,
 } from '../../src/inventory';
+import { createSealing } from '../../src/link';
 import type { Answer, NodeBeat, NodeReport } from '../../src/schema/messages';
 import { freshDatabase } from '../support/servers';
 
@@ -29,6 +30,7 @@ export const digest = (value: unknown): string =>
   `sha256:${createHash('sha256')
     .update(canonicalize(value) ?? '')
     .digest('hex')}`;
+export const deriving = { digest, sealing: createSealing(Buffer.alloc(32, 7)) };
 export const commitOf = (letter: string): string => letter.repeat(40);
 export const A = commitOf('a');
 export const B = commitOf('b');
@@ -47,7 +49,7 @@ export async function openStore(): Promise<{ db: Db; url: string }> {
   return { db: openInventory(url, { max: 24 }), url };
 }
 
-const MANIFEST = { declare: 'auto', resources: [{ file: { path: '/etc/${node.name}.json', content: '{}' } }] };
+const manifestOf = (name: string) => ({ declare: 'auto', resources: [{ file: { path: `/etc/${name}/\${node.name}.json`, content: '{}' } }] });
 
 const base = { v: 1 as const, attempt: 1, builder: 'builder-1', startedAt: '2026-11-29T12:00:00.000Z', endedAt: '2026-11-29T12:00:01.000Z' };
 
@@ -98,7 +100,7 @@ export const read = (db: Db, name: string, commit: string): Promise<void> => rec
 
 export async function inspect(db: Db, name: string, commit: string, manifest: object = {}): Promise<void> {
   const id = await openInspection(db, name, commit);
-  if (id !== null) await recordAnswer(db, valid(id, { module: name, ...MANIFEST, ...manifest }), tick(), times);
+  if (id !== null) await recordAnswer(db, valid(id, { module: name, ...manifestOf(name), ...manifest }), tick(), times);
 }
 
 export async function requestBuild(db: Db, name: string, commit: string): Promise<string> {
@@ -147,7 +149,7 @@ export async function facts(db: Db, name: string, now = tick()): Promise<NonNull
 
 /** Prepared, and confirmed by the broker. */
 export async function send(db: Db, name: string): Promise<{ sequence: number; digest: string; modules: Record<string, string> } | null> {
-  const prepared = await prepareSend(db, name, digest, tick());
+  const prepared = await prepareSend(db, name, deriving, tick());
   if (prepared.kind !== 'send') return null;
   const { declaration } = prepared;
   await recordSent(db, name, declaration.sequence, declaration.digest, tick());

@@ -64,6 +64,7 @@ export function placement(node: string, changes: Partial<PlacementFacts> = {}): 
     detail: null,
     failing: null,
     awaySince: null,
+    blocked: null,
     ...changes,
   };
 }
@@ -151,6 +152,7 @@ const arbPlacement: fc.Arbitrary<PlacementFacts> = fc.record({
   detail: orNull(words),
   failing: orNull(fc.record({ resources: fc.constant(['service/greeter']), count: fc.integer({ min: 1, max: 6 }), since: iso, message: words })),
   awaySince: orNull(iso),
+  blocked: orNull(fc.record({ reason: fc.string(), since: iso, needsPerson: fc.boolean() })),
 });
 
 const arbInput = fc.record({
