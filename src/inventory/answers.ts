@@ -1,5 +1,5 @@
 import type { Times } from '../domain/times';
-import type { Answer, BuildAnswer, InspectAnswer } from '../schema/messages';
+import type { Answer, BuildAnswer, Input, InspectAnswer } from '../schema/messages';
 import type { Db } from './db';
 import { lockGraph } from './graph';
 import { OUTCOME } from './requests';
@@ -68,7 +68,8 @@ async function takeIn(tx: Db, asked: Asked, answer: Answer, now: Date, times: Ti
   if (answer.kind === 'build' && answer.outcome === 'environment' && answer.missing !== undefined) {
     const reaches = await reachesFor(tx, answer.request, answer.missing);
     if (reaches !== null) {
-      await takeVerdict(tx, { ...answer, outcome: 'failed', reason: reaches, inputs: [] }, now);
+      const [build] = await tx.query<{ inputs: Input[] }>('select inputs from build where id = $1', [answer.request]);
+      await takeVerdict(tx, { ...answer, outcome: 'failed', reason: reaches, inputs: build?.inputs ?? [] }, now);
       return null;
     }
   }
@@ -194,9 +195,9 @@ async function reachesFor(
   if (missing.length === 0) return null;
   const [found] = await tx.query<{ module: string; name: string }>(
     `select e.module, e.name
-     from jsonb_to_recordset($2::jsonb) with ordinality as s (language text, name text, place bigint)
+     from jsonb_array_elements($2::jsonb) with ordinality s (value, place)
      join build b on b.id = $1
-     join module_export e on (e.language, e.name) = (s.language, s.name) and e.module <> b.module
+     join module_export e on e.language = s.value ->> 'language' and e.name = s.value ->> 'name' and e.module <> b.module
      where not exists (select from jsonb_array_elements(b.inputs) i where i ->> 'module' = e.module and i ->> 'artifact' = e.artifact)
      order by s.place, e.since, e.module limit 1`,
     [request, toJson(missing)],

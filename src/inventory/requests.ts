@@ -74,7 +74,7 @@ export async function openBuild(db: Db, asked: BuildAsked): Promise<string | nul
   const [opened] = await db.query<{ id: string }>(
     `with inputs as materialized (${INPUTS}
      ), head as (
-       select m.name, m.repository, m.ref, inputs.list as inputs from module m cross join inputs
+       select m.name, m.repository, m.ref, m.again_check, inputs.list as inputs from module m cross join inputs
        join inspection i on i.module = m.name and i.commit = m.head_commit and i.outcome = 'valid'
        where m.name = $2 and m.head_commit = $3 and m.closure = $4 and closure_of(m.head_commit, inputs.list) = $4
          and (m.again_at is not null or not exists (select from build b where b.module = m.name and b.closure = $4 and b.verdict is not null))
@@ -84,6 +84,7 @@ export async function openBuild(db: Db, asked: BuildAsked): Promise<string | nul
        select $1, 'build', name, $3, $4, $5, jsonb_build_object(
          'v', 1, 'kind', 'build', 'request', $1::text, 'mesh', coalesce((select value #>> '{}' from setting where key = 'mesh'), 'home'),
          'module', name, 'repository', repository, 'ref', ref, 'commit', $3::text, 'platform', $5::text, 'closure', $4::text, 'inputs', inputs)
+         || case when again_check then jsonb_build_object('check', true) else '{}' end
        from head
        on conflict (module, kind, commit, closure) where state in ('requested', 'published', 'taken') and stop_reason is null do nothing
        returning id, module, body
@@ -92,7 +93,7 @@ export async function openBuild(db: Db, asked: BuildAsked): Promise<string | nul
        select f.id, f.module, $3, $4, f.body -> 'inputs', 1 + (select count(*) from build b where b.module = f.module and b.closure = $4 and b.verdict is not null), $6
        from fresh f
      ), consumed as (
-       update module m set again_at = null, again_by = null from fresh f where m.name = f.module and m.again_at is not null
+       update module m set again_at = null, again_by = null, again_check = false from fresh f where m.name = f.module and m.again_at is not null
      )
      select id from fresh
      union all

@@ -1,0 +1,305 @@
+import { type Db, openBuild, recordAnswer } from '../../src/inventory';
+import type { Answer } from '../../src/schema/messages';
+import { answerFit, buildFailed, buildFit, bumpedBy, factsOf, inputs, inspectCode, isStale, moduleWith, open, stale } from './graphMesh';
+import { commitOf, digest, environment, failed, openStore, read, tick, times } from './store';
+
+let db: Db;
+beforeAll(async () => ({ db } = await openStore()));
+afterAll(() => db.close());
+beforeEach(() => db.query('delete from module'));
+
+/** core ← left, right ← bottom, all fit. */
+async function diamond(): Promise<void> {
+  await moduleWith(db, 'core', 'a', { exports: ['x.org/core'] });
+  await moduleWith(db, 'left', 'a', { exports: ['x.org/left'], imports: ['x.org/core'] });
+  await moduleWith(db, 'right', 'a', { exports: ['x.org/right'], imports: ['x.org/core'] });
+  await moduleWith(db, 'bottom', 'a', { imports: ['x.org/left', 'x.org/right'] });
+  for (const name of ['core', 'left', 'right', 'bottom']) await buildFit(db, name);
+}
+
+describe('what a build uses', () => {
+  it('is transitive, each artifact once, with all that the builder needs to fetch it', async () => {
+    await diamond();
+    expect(await inputs(db, 'bottom')).toEqual(['core/out', 'left/out', 'right/out']);
+    await moduleWith(db, 'bottom', 'b', { imports: ['x.org/left'] });
+    const { inputs: asked } = await open(db, 'bottom');
+    expect(asked).toEqual([
+      {
+        module: 'core',
+        artifact: 'out',
+        kind: 'go',
+        repository: 'tally/out',
+        digest: digest('core'),
+        blob: digest('blob of core'),
+        size: 4,
+        commit: commitOf('a'),
+        names: [{ language: 'go', name: 'x.org/core' }],
+        test: false,
+      },
+      expect.objectContaining({ module: 'left', names: [{ language: 'go', name: 'x.org/left' }] }),
+    ]);
+  });
+
+  it('goes by artifact: who uses one is not touched by the other', async () => {
+    await moduleWith(db, 'core', 'a', { exports: ['one=x.org/one', 'two=x.org/two'] });
+    await buildFit(db, 'core', { one: '1', two: '2' });
+    await moduleWith(db, 'first', 'a', { imports: ['x.org/one'] });
+    await moduleWith(db, 'second', 'a', { imports: ['x.org/two'] });
+    await buildFit(db, 'first');
+    await buildFit(db, 'second');
+    expect(await inputs(db, 'first')).toEqual(['core/one']);
+    await moduleWith(db, 'core', 'b', { exports: ['one=x.org/one', 'two=x.org/two'] });
+    expect(await bumpedBy(db, () => buildFit(db, 'core', { one: '1', two: 'other' }))).toEqual(['core', 'second']);
+    expect(await stale(db)).toEqual(['second']);
+  });
+
+  it('is what was asked for, or the build is not opened', async () => {
+    await diamond();
+    await moduleWith(db, 'bottom', 'b', { imports: ['x.org/left'] });
+    const { closure } = await factsOf(db, 'bottom');
+    await moduleWith(db, 'core', 'b', { exports: ['x.org/core'] });
+    await buildFit(db, 'core', 'core, moved');
+    const asked = { module: 'bottom', commit: commitOf('b'), closure: closure ?? '', platform: 'linux-amd64', askedBy: null };
+    expect(await openBuild(db, asked)).toBeNull();
+    expect(await openBuild(db, { ...asked, closure: (await factsOf(db, 'bottom')).closure ?? '' })).not.toBeNull();
+  });
+
+  it('is waited for without bound while it was never made, and the closure is not known till then', async () => {
+    await moduleWith(db, 'core', 'a', { exports: ['x.org/core'] });
+    await moduleWith(db, 'lib', 'a', { imports: ['x.org/core'] });
+    expect(await factsOf(db, 'lib')).toMatchObject({ closure: null, graph: { settling: [{ module: 'core', path: ['lib', 'core'] }] } });
+    expect(await bumpedBy(db, () => buildFailed(db, 'core'))).toEqual(['core', 'lib']);
+    expect((await factsOf(db, 'lib')).graph).toMatchObject({ settling: [], missing: [{ module: 'core', needsPerson: true }] });
+    await moduleWith(db, 'core', 'b', { exports: ['other=x.org/core'] });
+    await buildFit(db, 'core', { out: '1' });
+    expect((await factsOf(db, 'lib')).graph.missing).toMatchObject([{ because: 'core at bbbbbbb makes no artifact other', needsPerson: true }]);
+    await moduleWith(db, 'core', 'c', { exports: ['other=x.org/core'] });
+    await buildFit(db, 'core', { other: '1' });
+    expect(await factsOf(db, 'lib')).toMatchObject({ closure: expect.stringMatching(/^sha256:/), graph: { missing: [] } });
+  });
+
+  it('of what an input used and nobody makes any more is what it used', async () => {
+    await diamond();
+    await db.query(`delete from module where name = 'core'`);
+    await moduleWith(db, 'bottom', 'b', { imports: ['x.org/left'] });
+    expect((await open(db, 'bottom')).inputs.map((input) => [input.module, input.digest])).toEqual([
+      ['core', digest('core')],
+      ['left', digest('left')],
+    ]);
+  });
+});
+
+describe('a change', () => {
+  it('makes stale exactly what was compiled with it, the far as well as the near', async () => {
+    await diamond();
+    await moduleWith(db, 'apart', 'a', {});
+    await buildFit(db, 'apart');
+    await moduleWith(db, 'core', 'b', { exports: ['x.org/core'] });
+    expect(await stale(db)).toEqual(['core']);
+    expect(await bumpedBy(db, () => buildFit(db, 'core', 'core, moved'))).toEqual(['bottom', 'core', 'left', 'right']);
+    expect(await stale(db)).toEqual(['bottom', 'left', 'right']);
+    const { graph } = await factsOf(db, 'bottom');
+    expect(graph.settling.map((one) => [one.module, one.state, one.path.join(' ')])).toEqual([
+      ['left', 'waiting', 'bottom left'],
+      ['right', 'waiting', 'bottom right'],
+    ]);
+  });
+
+  it('is told to those that wait when what they wait for settles, on both sides of a diamond, and the bottom builds once', async () => {
+    await diamond();
+    await moduleWith(db, 'core', 'b', { exports: ['x.org/core'] });
+    await buildFit(db, 'core', 'core, moved');
+    expect(await bumpedBy(db, () => buildFit(db, 'left', 'left, moved'))).toEqual(['bottom', 'left']);
+    expect((await factsOf(db, 'bottom')).graph.settling.map((one) => one.module)).toEqual(['right']);
+    // One side cuts off: the bottom has nothing to wait for all the same.
+    expect(await bumpedBy(db, () => buildFit(db, 'right', 'right'))).toEqual(['bottom', 'right']);
+    expect((await factsOf(db, 'bottom')).graph.settling).toEqual([]);
+    const bottom = await open(db, 'bottom');
+    expect(bottom.inputs.map((input) => input.digest)).toEqual([digest('core, moved'), digest('left, moved'), digest('right')]);
+    await answerFit(db, bottom, 'bottom');
+    expect(await stale(db)).toEqual([]);
+  });
+
+  it('that makes the same digest touches nobody', async () => {
+    await diamond();
+    await moduleWith(db, 'core', 'b', { exports: ['x.org/core'] });
+    expect(await bumpedBy(db, () => buildFit(db, 'core', 'core'))).toEqual(['core']);
+    expect(await stale(db)).toEqual([]);
+  });
+
+  it('of a digest stops where a module comes out the same', async () => {
+    await diamond();
+    await moduleWith(db, 'top', 'a', { exports: ['x.org/top'] });
+    await moduleWith(db, 'core', 'b', { exports: ['x.org/core'], imports: ['x.org/top'] });
+    await buildFit(db, 'top');
+    await buildFit(db, 'core', 'core');
+    expect(await stale(db)).toEqual(['bottom', 'left', 'right']); // They are compiled with top now.
+    for (const name of ['left', 'right', 'bottom']) await buildFit(db, name);
+    await moduleWith(db, 'kiosk', 'a', { imports: ['test:x.org/top'] });
+    await buildFit(db, 'kiosk');
+    await moduleWith(db, 'top', 'b', { exports: ['x.org/top'] });
+    await buildFit(db, 'top', 'top, moved');
+    expect(await stale(db)).toEqual(['bottom', 'core', 'kiosk', 'left', 'right']);
+  });
+
+  it('while a dependant builds makes it stale after, not wrong, and the waiting begins anew', async () => {
+    await diamond();
+    await moduleWith(db, 'left', 'b', { exports: ['x.org/left'], imports: ['x.org/core'] });
+    const running = await open(db, 'left');
+    const before = (await factsOf(db, 'left')).graph.staleSince;
+    await moduleWith(db, 'core', 'b', { exports: ['x.org/core'] });
+    await buildFit(db, 'core', 'core, moved');
+    expect((await factsOf(db, 'left')).graph.staleSince).toBe(before);
+    await answerFit(db, running, 'left of before');
+    const facts = await factsOf(db, 'left');
+    expect(facts).toMatchObject({
+      headBuild: null,
+      effective: { id: running.id },
+      graph: { builtInputs: [{ digest: digest('core') }], inputs: [{ digest: digest('core, moved') }] },
+    });
+    expect(facts.graph.staleSince).not.toBe(before);
+  });
+
+  it('back to digests that it had before finds its build again', async () => {
+    await diamond();
+    const [before] = await db.query<{ id: string }>(`select effective_build as id from module where name = 'left'`);
+    await moduleWith(db, 'core', 'b', { exports: ['x.org/core'] });
+    await buildFit(db, 'core', 'core, moved');
+    await buildFit(db, 'left', 'left, moved');
+    await read(db, 'core', commitOf('a'));
+    expect(await factsOf(db, 'left')).toMatchObject({ headBuild: { id: before?.id }, effective: { id: before?.id } });
+    expect(await stale(db)).toEqual([]);
+  });
+});
+
+describe('an input that does not settle', () => {
+  it('because it failed is used as it was', async () => {
+    await diamond();
+    await moduleWith(db, 'core', 'b', { exports: ['x.org/core'] });
+    await buildFit(db, 'core', 'core, moved');
+    await buildFailed(db, 'left');
+    await buildFit(db, 'right', 'right, moved');
+    const { graph } = await factsOf(db, 'bottom');
+    expect(graph.settling).toEqual([]);
+    expect(graph.inputs.map((input) => input.digest)).toEqual([digest('core, moved'), digest('left'), digest('right, moved')]);
+  });
+
+  it('because its manifest is invalid is used as it was', async () => {
+    await diamond();
+    await moduleWith(db, 'bottom', 'b', { imports: ['x.org/left', 'x.org/right'] });
+    await read(db, 'left', commitOf('b'));
+    expect((await factsOf(db, 'bottom')).graph.settling).toMatchObject([{ module: 'left', state: 'inspecting' }]);
+    const [request] = await db.query<{ id: string }>(
+      `insert into request (id, kind, module, commit, closure, platform, body, state) values ('bad', 'inspect', 'left', $1, '', 'any', '{}', 'taken') returning id`,
+      [commitOf('b')],
+    );
+    const problems = [{ file: 'module.yaml', line: 1, key: '', message: 'no' }];
+    const answer = {
+      v: 1,
+      request: request?.id ?? '',
+      attempt: 1,
+      builder: 'b',
+      startedAt: '2026-11-29T12:00:00.000Z',
+      endedAt: '2026-11-29T12:00:00.000Z',
+    } as const;
+    expect(await bumpedBy(db, () => recordAnswer(db, { ...answer, kind: 'inspect', outcome: 'invalid', problems }, tick(), times))).toEqual([
+      'bottom',
+      'left',
+    ]);
+    expect((await factsOf(db, 'bottom')).graph.settling).toEqual([]);
+  });
+});
+
+describe('what is effective', () => {
+  it('of two builds of one commit is the one of the closure as it is now, else the one that was asked for last, whichever ended last', async () => {
+    await diamond();
+    await moduleWith(db, 'left', 'b', { exports: ['x.org/left'], imports: ['x.org/core'] });
+    const first = await open(db, 'left');
+    await moduleWith(db, 'core', 'b', { exports: ['x.org/core'] });
+    await buildFit(db, 'core', 'core 2');
+    const second = await open(db, 'left');
+    await moduleWith(db, 'core', 'c', { exports: ['x.org/core'] });
+    await buildFit(db, 'core', 'core 3');
+    await answerFit(db, second, 'left 2');
+    await answerFit(db, first, 'left 1');
+    expect((await factsOf(db, 'left')).effective?.id).toBe(second.id);
+    await read(db, 'core', commitOf('a'));
+    expect((await factsOf(db, 'left')).effective?.id).toBe(first.id);
+  });
+});
+
+describe('a build that is not reproducible', () => {
+  it('is said, and what was made first stays in force: no cascade', async () => {
+    await moduleWith(db, 'core', 'a', { exports: ['x.org/core'] });
+    await buildFit(db, 'core', 'at 14:02');
+    await moduleWith(db, 'lib', 'a', { imports: ['x.org/core'] });
+    await buildFit(db, 'lib');
+    await db.query(`update module set again_at = now() where name = 'core'`);
+    const again = await open(db, 'core');
+    expect(await bumpedBy(db, () => answerFit(db, again, 'at 14:03'))).toEqual(['core']);
+    expect(await db.query('select not_reproducible from build where id = $1', [again.id])).toEqual([{ not_reproducible: true }]);
+    expect(await isStale(db, 'lib')).toBe(false);
+  });
+
+  it('does not go round where a module’s tests import what is built on it', async () => {
+    await moduleWith(db, 'a', 'a', { exports: ['x.org/a'] });
+    await buildFit(db, 'a', 'a 1');
+    await moduleWith(db, 'b', 'a', { exports: ['x.org/b'], imports: ['x.org/a'] });
+    await buildFit(db, 'b', 'b 1');
+    await moduleWith(db, 'a', 'b', { exports: ['x.org/a'], imports: ['test:x.org/b'] });
+    expect(await inputs(db, 'a')).toEqual(['?b/out']);
+    await buildFit(db, 'a', 'a 2');
+    expect(await stale(db)).toEqual(['b']);
+    await buildFit(db, 'b', 'b 2');
+    expect(await stale(db)).toEqual(['a']);
+    // The same commit with the same inputs, other than those of its tests, made these artifacts already.
+    await buildFit(db, 'a', 'a 3');
+    expect(await stale(db)).toEqual([]);
+  });
+});
+
+describe('a build that reaches for a module of the mesh outside of its closure', () => {
+  it('has failed with that said, whatever step it was', async () => {
+    await moduleWith(db, 'core', 'a', { exports: ['x.org/core'] });
+    await moduleWith(db, 'lib', 'a', {});
+    const reason = 'reaches for core (x.org/core), which is not in its closure: import it in code that Tally can read';
+    const missing = [
+      { language: 'go' as const, name: 'x.org/core/sub' },
+      { language: 'go' as const, name: 'x.org/core' },
+    ];
+    const fetching = await open(db, 'lib');
+    expect(await recordAnswer(db, { ...environment(fetching.id), missing } as Answer, tick(), times)).toMatchObject({
+      final: true,
+      outcome: 'failed',
+    });
+    expect((await factsOf(db, 'lib')).headBuild).toMatchObject({ verdict: 'failed', reason });
+    await moduleWith(db, 'lib', 'b', {});
+    const running = await open(db, 'lib');
+    await recordAnswer(db, failed(running.id, { step: 'run', missing }), tick(), times);
+    expect((await factsOf(db, 'lib')).headBuild).toMatchObject({ verdict: 'failed', reason });
+  });
+
+  it('is a trouble of the environment when the name is of none', async () => {
+    await moduleWith(db, 'lib', 'a', {});
+    const opened = await open(db, 'lib');
+    const missing = [{ language: 'go' as const, name: 'golang.org/x/net' }];
+    expect(await recordAnswer(db, { ...environment(opened.id), missing } as Answer, tick(), times)).toMatchObject({ final: false });
+  });
+});
+
+describe('two that do not see one another', () => {
+  it('find the edge between them all the same', async () => {
+    const names = Array.from({ length: 12 }, (_, i) => `s${i}`);
+    for (const name of names) await moduleWith(db, name, 'a', {});
+    await Promise.all(names.map((name) => read(db, name, commitOf('b'))));
+    await Promise.all(
+      names.map((name, i) =>
+        inspectCode(db, name, commitOf('b'), { exports: [`x.org/${name}`], imports: i === 0 ? [] : [`x.org/s${i - 1}`, 'x.org/s0'] }),
+      ),
+    );
+    const found = await db.query<{ module: string }>('select module from build_edge');
+    expect(found).toHaveLength(21);
+    await Promise.all(names.map((name) => read(db, name, commitOf('a'))));
+    expect(await db.query('select from build_edge')).toHaveLength(0);
+  });
+});
