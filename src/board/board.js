@@ -37,6 +37,8 @@ function moduleRow(row) {
   item.dataset.situation = row.situation ?? 'not compared';
   item.append(element('h3', 'name', row.module), element('p', 'line', withTimes(row.line || row.headline)));
   if (row.urgency !== 'in step') item.append(element('p', 'reason', withTimes(row.reason)));
+  const edges = edgesOf(row);
+  if (edges !== null) item.append(edges);
   if (row.remedy !== null) item.append(remedy(row.remedy));
   if (shown.workflows !== null) {
     const run = element('a', 'run', 'its run');
@@ -46,6 +48,28 @@ function moduleRow(row) {
     item.append(run);
   }
   return item;
+}
+
+/** Its neighbours in the graph, each with the way to its row; null where it has none. */
+function edgesOf(row) {
+  const sides = [
+    ['builds on', row.buildsOn],
+    ['built on by', row.builtOnBy],
+  ].filter(([, side]) => side.count > 0);
+  if (sides.length === 0) return null;
+  const line = element('p', 'edges');
+  for (const [words, side] of sides) {
+    const part = element('span', 'side', `${words} `);
+    side.first.forEach((name, at) => {
+      const link = element('a', '', name);
+      link.href = `#${encodeURIComponent(name)}`;
+      part.append(...(at === 0 ? [] : [', ']), link);
+    });
+    const rest = side.count - side.first.length;
+    if (rest > 0) part.append(` and ${rest} more`);
+    line.append(part);
+  }
+  return line;
 }
 
 function remedy(text) {
@@ -153,6 +177,9 @@ function showSought() {
   const sought = byId(`module-${decodeURIComponent(location.hash.slice(1))}`);
   if (sought === null) return;
   sought.scrollIntoView({ block: 'center' });
+  // The mark fades by itself, and has to begin anew for a row that had it before.
+  sought.classList.remove('changed');
+  void sought.offsetWidth;
   sought.classList.add('changed');
 }
 

@@ -4,6 +4,7 @@ import { dirname, join } from 'node:path';
 import type { Browser, BrowserContext, Page } from 'playwright-core';
 import { startApi, type TestApi } from '../support/api';
 import { openBrowser } from '../support/browser';
+import { addEdges, aGraph } from '../support/edges';
 import { eventually } from '../support/eventually';
 import { aDay, COMMITS, inStep, situate } from '../support/meshes';
 
@@ -98,6 +99,32 @@ describe('the board', () => {
     expect(await page.getAttribute('#module-kiosk .run', 'href')).toBe('http://temporal.test/namespaces/default/workflows/module%2Fkiosk');
     expect(await page.textContent('#summary')).toContain('mesh home · 6 modules, 3 in step · 3 nodes, 1 away since');
     expect(await page.locator('#nodes .card').count()).toBe(3);
+    expect(complaints).toEqual([]);
+  });
+
+  test('shows what each module builds on and what builds on it, with the way there', async () => {
+    await aGraph(api.db);
+    for (let at = 0; at < 12; at += 1) await inStep(api.db, `user-${10 + at}`);
+    await addEdges(api.db, ...Array.from({ length: 12 }, (_, at) => `user-${10 + at} > core a.go:1`));
+    await situate(api.db, {
+      module: 'meshboard',
+      head: COMMITS.fit,
+      situation: 'waiting',
+      next: 'wait',
+      line: 'source 77ab310 · waiting for core (building on builder-1) since 2026-11-29T14:02Z',
+      reason: 'core moved from sha256:1f2e3d4 to sha256:9c8b7a6; waits for core (building on builder-1) to settle',
+    });
+    await logIn();
+    expect(await page.textContent('#module-board-types .edges')).toBe('builds on corebuilt on by kiosk, meshboard');
+    expect(await page.textContent('#module-core .edges')).toBe(
+      'built on by board-types, meshboard, probe, user-10, user-11, user-12, user-13, user-14 and 7 more',
+    );
+    expect(await page.textContent('#module-meshboard .reason')).toContain('waits for core (building on builder-1) to settle');
+    expect(await page.locator('#module-site .edges').count()).toBe(0);
+    const { TALLY_PICTURES: pictures } = process.env;
+    if (pictures) await picture(join(pictures, 'graph.png'));
+    await page.locator('#module-meshboard .edges').getByRole('link', { name: 'core' }).click();
+    await page.waitForSelector('#module-core.changed');
     expect(complaints).toEqual([]);
   });
 
