@@ -10,6 +10,7 @@ import { assembled, declaredNames, type Graph } from './findings';
 import { readGo } from './go';
 import { readJavaScript } from './javascript';
 import { readPython } from './python';
+import { readRust } from './rust';
 import { sourceTree } from './tree';
 import type { LanguageFindings, Reader, Reading } from './types';
 
@@ -17,6 +18,7 @@ const READERS: readonly Reader[] = [
   { language: 'go', read: readGo },
   { language: 'npm', read: readJavaScript },
   { language: 'python', read: readPython },
+  { language: 'rust', read: readRust },
 ];
 
 /**
