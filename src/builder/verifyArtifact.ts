@@ -6,7 +6,7 @@ import { VerificationError } from '../link/errors';
 import { verify } from '../link/signing';
 import type { RegistryClient } from '../registry';
 import { artifactLayer, PROVENANCE_TYPE } from '../registry';
-import { envelope } from '../schema/messages';
+import { type Envelope, envelope } from '../schema/messages';
 import type { ArtifactKind } from '../schema/primitives';
 import { digest, name } from '../schema/primitives';
 import { STATEMENT_TYPE } from './provenance';
@@ -25,6 +25,8 @@ export interface ArtifactRef {
 export interface Verification {
   isGood: boolean;
   artifact: { repository: string; digest: string; kind: ArtifactKind; name: string | null };
+  /** The one of the keys that signed the statement; which builder that is, the statement only claims. */
+  key: string | null;
   /** As the signed statement says; null when none is signed by a key that is known. */
   built: {
     module: string;
@@ -96,9 +98,9 @@ export async function verifyArtifact(
   const artifact = { repository, digest: found.digest, kind, name: null };
   const signed = await signedStatement(registry, repository, found.digest, keys);
   if (typeof signed === 'string') {
-    return { isGood: false, artifact, built: null, checks: [{ check: 'signature', isGood: false, says: signed }], dependencies: [] };
+    return { isGood: false, artifact, key: null, built: null, checks: [{ check: 'signature', isGood: false, says: signed }], dependencies: [] };
   }
-  const { subject, predicate } = signed;
+  const { subject, predicate } = signed.statement;
   const { externalParameters, internalParameters, resolvedDependencies } = predicate.buildDefinition;
   const about = subject.find((one) => `sha256:${one.digest.sha256}` === found.digest);
   const dependencies = await lookUp(registry, dependenciesOf(resolvedDependencies));
@@ -107,12 +109,13 @@ export async function verifyArtifact(
     about === undefined
       ? { check: 'subject', isGood: false, says: 'the statement is about other artifacts than this one' }
       : { check: 'subject', isGood: true, says: `it is ${about.name} of ${externalParameters.module}` },
-    closureCheck(signed),
+    closureCheck(signed.statement),
     dependenciesCheck(dependencies),
   ];
   return {
     isGood: checks.every(({ isGood }) => isGood),
     artifact: { ...artifact, name: about?.name ?? null },
+    key: signed.key,
     built: {
       ...{ module: externalParameters.module, git: externalParameters.repository, ref: externalParameters.ref, commit: externalParameters.commit },
       ...{ platform: externalParameters.platform, mesh: internalParameters.mesh, closure: internalParameters.closure },
@@ -124,23 +127,28 @@ export async function verifyArtifact(
   };
 }
 
+interface Signed {
+  readonly statement: Statement;
+  readonly key: string;
+}
+
 /** The newest that one of the keys signed; a string says why there is none. */
-async function signedStatement(registry: RegistryClient, repository: string, artifact: string, keys: readonly string[]): Promise<Statement | string> {
+async function signedStatement(registry: RegistryClient, repository: string, artifact: string, keys: readonly string[]): Promise<Signed | string> {
   const referrers = (await registry.referrers(repository, artifact)).filter(({ artifactType }) => artifactType === PROVENANCE_TYPE);
   let why = 'it has no provenance: Tally did not build it, or its registry dropped what refers to it';
-  const signed: Statement[] = [];
+  const signed: Signed[] = [];
   for (const referrer of referrers.slice(-STATEMENTS_MOST)) {
     const read = await readStatement(registry, repository, referrer.digest, keys);
     if (typeof read === 'string') why = read;
     else signed.push(read);
   }
-  const finishedOn = ({ predicate }: Statement): string => predicate.runDetails.metadata.finishedOn;
+  const finishedOn = ({ statement: { predicate } }: Signed): string => predicate.runDetails.metadata.finishedOn;
   return signed.sort((a, b) => finishedOn(b).localeCompare(finishedOn(a)))[0] ?? why;
 }
 
 const referrerManifest = z.looseObject({ layers: z.tuple([z.looseObject({ digest })]) });
 
-async function readStatement(registry: RegistryClient, repository: string, reference: string, keys: readonly string[]): Promise<Statement | string> {
+async function readStatement(registry: RegistryClient, repository: string, reference: string, keys: readonly string[]): Promise<Signed | string> {
   const manifest = referrerManifest.safeParse((await registry.getManifest(repository, reference))?.manifest);
   if (!manifest.success) return 'its provenance cannot be read: it has no envelope';
   const [{ digest: blob }] = manifest.data.layers;
@@ -148,9 +156,20 @@ async function readStatement(registry: RegistryClient, repository: string, refer
   if (!signed.success) return 'its provenance cannot be read: it is no signed envelope';
   try {
     const read = statement.safeParse(verify(signed.data, keys, STATEMENT_TYPE));
-    return read.success ? read.data : 'its provenance is signed and does not say what a build of Tally says';
+    if (!read.success) return 'its provenance is signed and does not say what a build of Tally says';
+    return { statement: read.data, key: keys.find((key) => isBy(signed.data, key)) ?? '' };
   } catch (error) {
     if (error instanceof VerificationError) return `its provenance does not count: ${error.message}`;
+    throw error;
+  }
+}
+
+function isBy(signed: Envelope, key: string): boolean {
+  try {
+    verify(signed, [key], STATEMENT_TYPE);
+    return true;
+  } catch (error) {
+    if (error instanceof VerificationError) return false;
     throw error;
   }
 }
