@@ -10,7 +10,7 @@ import { type Config, readConfig } from '../src/config';
 import { type ControlDeps, createPasses, createSourceReader, restoreAccounts, startControl } from '../src/control';
 import { UsageError } from '../src/domain/errors';
 import { listNodes, migrate, openInventory } from '../src/inventory';
-import { EXCHANGES, findManagement, keptMeshKey, keptSigningKey, nodeAccount, openLink } from '../src/link';
+import { createSealing, EXCHANGES, findManagement, keptMeshKey, keptSigningKey, nodeAccount, openLink } from '../src/link';
 import { createLog, type Log } from '../src/log';
 import { createRegistryClient } from '../src/registry';
 import { readRef } from '../src/source';
@@ -74,6 +74,7 @@ async function run(config: Config, log: ReturnType<typeof createLog>, ending: Ab
     log,
     now,
     signingKey,
+    sealing: createSealing(meshKey),
     accountOfNode: (node) => nodeAccount(config.amqpUrl, node),
     readRef: (repository, ref) => readRef(repository, ref, { timeoutMs: READ_REF_WITHIN_MS }),
   };

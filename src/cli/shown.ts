@@ -100,6 +100,7 @@ export function nodeLines(answer: NodeAnswer, width: number): string[] {
       ? [['installed', `${answer.epochs} times, the last ${answer.epochSince === null ? 'not known when' : clock(answer.epochSince)}`]]
       : []),
     ['key', answer.publicKey === null ? 'taken from its first beat' : `${answer.publicKey.replace(/-----[^-]+-----|\s/g, '')}`],
+    ['seal key', answer.sealKey ?? 'none shown: no secret can be sealed to it'],
     ...Object.entries(answer.facts).map(([key, value]) => [`fact ${key}`, value]),
   ];
   return [

@@ -1,4 +1,5 @@
 import type { Times } from '../domain/times';
+import type { Sealing } from '../inventory/credentials';
 import type { Db } from '../inventory/db';
 import type { Reading } from '../inventory/sources';
 import type { KeyPair, Link } from '../link';
@@ -15,6 +16,8 @@ export interface ControlDeps {
   readonly now: () => Date;
   /** Signs the declarations. */
   readonly signingKey: KeyPair;
+  /** Makes and seals what only nodes may know. */
+  readonly sealing: Sealing;
   /** `node-<node>` as the broker of this vhost knows it. */
   readonly accountOfNode: (node: string) => string;
   /** Asks git, once, within its own time-out; never throws. */

@@ -1,4 +1,5 @@
 /** At start and every minute: what must be there is there, whoever wiped it. */
+import { dropPastVersions } from '../inventory/credentials';
 import { listModules, type ModuleRef } from '../inventory/modules';
 import { listNodes } from '../inventory/nodes';
 import { meshHealth } from '../inventory/overview';
@@ -36,6 +37,7 @@ export function startEnsurePass(deps: ControlDeps, options: EnsureOptions): Loop
         await declareNodes(deps);
         declaredAt = connection;
       }
+      await dropPastVersions(deps.db);
       await options.ensureTemporal();
       const started = await startMissing(deps, options);
       if (connection !== accountsAt && (await accountsEnsured(deps, options))) accountsAt = connection;

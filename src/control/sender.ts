@@ -28,9 +28,9 @@ export function startSender(deps: ControlDeps): Loop {
 
 /** Recorded as sent only what the broker confirmed; a sequence that was not confirmed is not used again. */
 async function sendTo(deps: ControlDeps, node: string): Promise<void> {
-  const { db, now, times, log } = deps;
+  const { db, now, times, log, sealing } = deps;
   try {
-    const prepared = await prepareSend(db, node, canonicalDigest, now());
+    const prepared = await prepareSend(db, node, { digest: canonicalDigest, sealing }, now());
     if (prepared.kind !== 'send') return;
     const { declaration } = prepared;
     try {

@@ -58,6 +58,7 @@ export interface NodeDetail {
   readonly facts: Readonly<Record<string, string>>;
   readonly addedAt: Iso;
   readonly publicKey: string | null;
+  readonly sealKey: string | null;
   readonly keyRefused: string | null;
   readonly epochs: number;
   readonly epochSince: Iso | null;
@@ -126,7 +127,7 @@ export async function moduleDetail(db: Db, module: string): Promise<ModuleDetail
 /** Goes with the row of `nodeStatuses`; null: there is no such node. */
 export async function nodeDetail(db: Db, node: string): Promise<NodeDetail | null> {
   const [row] = await db.query<NodeDetail>(
-    `select n.name as node, n.facts, iso(n.added_at) as "addedAt", n.public_key as "publicKey", n.key_refused as "keyRefused", n.epochs, iso(n.epoch_since) as "epochSince",
+    `select n.name as node, n.facts, iso(n.added_at) as "addedAt", n.public_key as "publicKey", n.seal_key as "sealKey", n.key_refused as "keyRefused", n.epochs, iso(n.epoch_since) as "epochSince",
        n.host_version as "hostVersion", coalesce(n.reads -> 'shapes', '[]') as shapes,
        case when n.sent_sequence is not null then jsonb_build_object('sequence', n.sent_sequence, 'digest', n.sent_digest, 'at', iso(n.sent_at)) end as sent,
        case when n.received_sequence > 0 then jsonb_build_object('sequence', n.received_sequence, 'digest', n.received_digest) end as received,

@@ -90,7 +90,7 @@ export async function recordNodeBeats(db: Db, beats: readonly NodeBeat[], now: D
   const newest = [...new Map(beats.map((beat) => [beat.node, beat])).values()];
   return db.transaction(async (tx) => {
     const known = await tx.query<{ name: string; isOurs: boolean; isLate: boolean }>(
-      `select n.name, coalesce(n.public_key = b.key, true) as "isOurs", b.epoch = any (n.past_epochs) as "isLate"
+      `select n.name, coalesce(n.public_key = b.key, true) and coalesce(n.seal_key = b.seal_key, true) as "isOurs", b.epoch = any (n.past_epochs) as "isLate"
        from unnest($1::text[], $2::text[], $3::text[], $4::text[]) b (node, key, seal_key, epoch) join node n on n.name = b.node
        order by n.name for no key update of n`,
       [...keysOf(newest), newest.map((beat) => beat.epoch)],

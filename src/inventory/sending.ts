@@ -3,6 +3,7 @@ import { short } from '../domain/line';
 import type { Times } from '../domain/times';
 import { type ArtifactRef, DECLARATION_VERSION, type Declaration } from '../schema/declaration';
 import { manifest } from '../schema/manifest';
+import type { Sealing } from './credentials';
 import type { Db } from './db';
 import { toText } from './text';
 
@@ -31,11 +32,19 @@ export async function nodesToSend(db: Db, limit: number, now: Date): Promise<str
   return rows.map((row) => row.name);
 }
 
+/** What is done outside this room to derive a declaration. */
+export interface Deriving {
+  /** sha256 of the canonical JSON (RFC 8785) of a value. */
+  readonly digest: (value: unknown) => string;
+  readonly sealing: Sealing;
+}
+
 interface NodeRow {
   readonly mesh: string;
+  readonly sealKey: string | null;
   readonly version: number;
   readonly facts: Record<string, string>;
-  readonly reads: { versions: number[]; shapes: string[] } | null;
+  readonly reads: { versions: number[]; shapes: string[]; features?: string[] } | null;
   readonly highest: number;
   readonly sentDigest: string | null;
   readonly sentSequence: number | null;
@@ -53,12 +62,11 @@ interface PlacedRow {
 /**
  * Under the node's lock: derive, take a fresh sequence, write the declaration down. Many changes become one send. The
  * caller publishes what it gets, then recordSent or recordSendFailure.
- * @param digest sha256 of the canonical JSON (RFC 8785) of a value.
  */
-export async function prepareSend(db: Db, node: string, digest: (value: unknown) => string, now: Date): Promise<Prepared> {
+export async function prepareSend(db: Db, node: string, { digest }: Deriving, now: Date): Promise<Prepared> {
   return db.transaction(async (tx) => {
     const [row] = await tx.query<NodeRow>(
-      `select coalesce((select value #>> '{}' from setting where key = 'mesh'), 'home') as mesh, version, facts, reads,
+      `select coalesce((select value #>> '{}' from setting where key = 'mesh'), 'home') as mesh, seal_key as "sealKey", version, facts, reads,
          greatest(own_sequence, received_sequence, applied_sequence) as highest, sent_digest as "sentDigest", sent_sequence as "sentSequence", send_again as "sendAgain"
        from node where name = $1 and (send_after is null or send_after <= $2) for no key update skip locked`,
       [node, now],

@@ -216,6 +216,8 @@ export const nodeAnswer = z.strictObject({
   addedAt: instant,
   /** Taken from the first beat over the node's own account. */
   publicKey: maybe(z.string()),
+  /** To what its secrets are sealed, with the same trust; null: its host has shown none. */
+  sealKey: maybe(z.string()),
   /** A later, different key that was refused. */
   keyRefused: maybe(z.string()),
   epochs: count,

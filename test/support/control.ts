@@ -7,7 +7,7 @@ import { addModule } from '../../src/inventory/modules';
 import { openBuild, openInspection } from '../../src/inventory/requests';
 import type { Reading } from '../../src/inventory/sources';
 import { recordReading } from '../../src/inventory/sources';
-import { findManagement, generateKeyPair, type Link, type Management, nodeAccount, openLink } from '../../src/link';
+import { createSealing, findManagement, generateKeyPair, type Link, type Management, nodeAccount, openLink } from '../../src/link';
 import { createLog } from '../../src/log';
 import type { Completion } from '../../src/temporal/client';
 import { type FreshVhost, freshDatabase, freshVhost } from './servers';
@@ -83,6 +83,7 @@ export async function controlWorld(times: Partial<Times> = {}): Promise<ControlW
     log: createLog('test', 'silent'),
     now: () => new Date(Date.now() + aheadMs),
     signingKey: generateKeyPair(),
+    sealing: createSealing(Buffer.alloc(32, 7)),
     accountOfNode: (node) => nodeAccount(broker.amqpUrl, node),
     readRef: async (repository) => {
       gitAsked.push(repository);
