@@ -49,7 +49,7 @@ export function createDecisions(deps: DecisionDeps): Decisions {
 
     async carryOut(module, verb, ask) {
       try {
-        return await recordIntent(db, { id: ask.id, verb, module, node: null, buildId: ask.buildId, who: ask.who, why: ask.why });
+        return await recordIntent(db, { id: ask.id, verb, module, node: null, buildId: ask.buildId, check: ask.check, who: ask.who, why: ask.why });
       } catch (error) {
         // A refusal is an answer; anything else is the store's trouble and is tried again.
         if (error instanceof UsageError) throw ApplicationFailure.nonRetryable(error.message, 'Refused');

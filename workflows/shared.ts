@@ -15,6 +15,8 @@ export interface Ask {
   readonly why: string;
   /** A build id; needed by rollback, allowed by declare and cancel. */
   readonly buildId: string | null;
+  /** Of a rebuild: build it twice and say what differs. */
+  readonly check?: boolean | undefined;
 }
 
 /** The little of a comparison that returns into history. */

@@ -34,7 +34,11 @@ export function verbRoutes(app: FastifyInstance, deps: ApiDeps): void {
   const { db, temporal, onEvent } = deps;
 
   /** The workflow carries it out; where Temporal is away, the store does, and the workflow finds it there. */
-  async function ask(name: string, verb: IntentVerb, asked: { who: string; why: string; buildId: string | null }): Promise<DoneAnswer> {
+  async function ask(
+    name: string,
+    verb: IntentVerb,
+    asked: { who: string; why: string; buildId: string | null; check?: boolean },
+  ): Promise<DoneAnswer> {
     const module = await moduleNamed(deps, name);
     const id = ulid();
     try {
@@ -60,9 +64,12 @@ export function verbRoutes(app: FastifyInstance, deps: ApiDeps): void {
   });
 
   app.post<Named>('/modules/:name/build', async (request): Promise<DoneAnswer> => {
-    const { why, again } = parse(verbBody.build, request.body);
+    const { why, again, check } = parse(verbBody.build, request.body);
     const module = await moduleNamed(deps, request.params.name);
-    if (again) return await ask(module.name, 'rebuild', { who: request.who, why: why === '' ? 'build --again' : why, buildId: null });
+    if (again || check) {
+      const reason = why === '' ? `build --${check ? 'check' : 'again'}` : why;
+      return await ask(module.name, 'rebuild', { who: request.who, why: reason, buildId: null, check });
+    }
     const [status] = await moduleStatuses(db, [module.name]);
     const isUnderWay = await lookAgain([module]);
     const head = status?.head == null ? 'its head' : short(status.head);

@@ -165,7 +165,7 @@ function buildCells(build: BuildRow): string[] {
   const words: string[] = [build.state === 'answered' ? build.verdict : build.state];
   if (build.try > 1) words.push(`try ${build.try}`);
   if (build.isEffective) words.push('effective');
-  if (build.notReproducible) words.push('not reproducible');
+  if (build.notReproducible || (build.differing ?? []).length > 0) words.push('not reproducible');
   const reason = build.reason === null ? '' : `: ${build.reason}`;
   return [short(build.commit), clock(build.requestedAt), build.build, `${words.join(', ')}${reason}`];
 }

@@ -25,6 +25,8 @@ export interface BuildDetail {
   readonly builtBy: string | null;
   readonly askedBy: string | null;
   readonly notReproducible: boolean;
+  readonly isCheck: boolean;
+  readonly differing: ReadonlyArray<{ readonly artifact: string; readonly file: string }> | null;
   readonly provenance: string | null;
   readonly log: string | null;
   readonly artifacts: ReadonlyArray<{ readonly name: string; readonly kind: string; readonly digest: string; readonly size: number }>;
@@ -113,7 +115,7 @@ export async function moduleDetail(db: Db, module: string): Promise<ModuleDetail
        select coalesce(jsonb_agg(jsonb_build_object(
          'build', b.id, 'commit', b.commit, 'try', b.try_number, 'state', r.state, 'verdict', coalesce(b.verdict, 'outstanding'), 'isEffective', b.id = m.effective_build is true,
          'reason', coalesce(b.reason, r.trouble_reason, r.stop_reason), 'step', coalesce(b.failed_step, r.step), 'requestedAt', iso(r.requested_at), 'answeredAt', iso(b.answered_at),
-         'builtBy', coalesce(b.built_by, r.taken_by), 'askedBy', b.asked_by, 'notReproducible', b.not_reproducible, 'provenance', b.provenance, 'log', b.log,
+         'builtBy', coalesce(b.built_by, r.taken_by), 'askedBy', b.asked_by, 'notReproducible', b.not_reproducible, 'isCheck', r.body ->> 'check' is not distinct from 'true', 'differing', b.differing, 'provenance', b.provenance, 'log', b.log,
          'artifacts', (select coalesce(jsonb_agg(jsonb_build_object('name', a.name, 'kind', a.kind, 'digest', a.digest, 'size', a.size) order by a.name), '[]') from artifact a where a.build_id = b.id)
        ) order by r.requested_at desc, b.id desc), '[]') as newest
        from (select * from request where module = m.name and kind = 'build' order by requested_at desc, id desc limit 20) r join build b on b.id = r.id

@@ -15,6 +15,8 @@ export interface AskedIntent {
   readonly module: string;
   readonly node: string | null;
   readonly buildId: string | null;
+  /** Of a rebuild: build it twice and say what differs. */
+  readonly check?: boolean | undefined;
   readonly who: string;
   readonly why: string;
 }
@@ -23,6 +25,7 @@ interface Standing {
   readonly head: string | null;
   readonly inspection: 'valid' | 'invalid' | null;
   readonly isBuilding: boolean;
+  readonly isChecking: boolean;
   readonly isHeld: boolean;
   readonly effective: string | null;
   readonly effectiveCommit: string | null;
@@ -82,16 +85,17 @@ const verbs: Readonly<Record<IntentVerb, CarryOut>> = {
       : `${short(effectiveCommit)} is to be declared on ${undeclared} ${undeclared === 1 ? 'node' : 'nodes'}`;
   },
 
-  async rebuild(tx, { module, who }, { head, inspection, isBuilding }) {
+  async rebuild(tx, { module, who, check = false }, { head, inspection, isBuilding, isChecking }) {
     if (head === null) throw new UsageError(`the source of ${module} has not been read yet: tally why ${module}`);
     if (inspection === 'invalid') throw new UsageError(`the manifest of ${module} at ${short(head)} is invalid: mend it and push`);
-    if (isBuilding) {
+    if (isBuilding && (isChecking || !check)) {
       // One that waits out its backoff is tried now.
       await tx.query(`update request set retry_at = now() where module = $1 and state = 'requested' and retry_at > now()`, [module]);
       return `a build of ${short(head)} is under way`;
     }
-    await tx.query('update module set again_at = now(), again_by = $2 where name = $1', [module, who]);
-    return `${short(head)} is to be built again`;
+    await tx.query('update module set again_at = now(), again_by = $2, again_check = $3 where name = $1', [module, who, check]);
+    if (!check) return `${short(head)} is to be built again`;
+    return `${short(head)} is to be built twice${isBuilding ? ', once the build that is under way has ended' : ''}`;
   },
 
   async rollback(tx, { module, buildId, who, why }, { nodes }) {
@@ -136,6 +140,8 @@ async function readStanding(tx: Db, module: string): Promise<Standing> {
   const [standing] = await tx.query<Standing>(
     `select m.head_commit as head, i.outcome as inspection, m.held_at is not null as "isHeld", e.id as effective, e.commit as "effectiveCommit",
        exists (select from request r where r.module = m.name and r.kind = 'build' and r.commit = m.head_commit and r.state in ('requested', 'published', 'taken') and r.stop_reason is null) as "isBuilding",
+       exists (select from request r where r.module = m.name and r.kind = 'build' and r.commit = m.head_commit and r.state in ('requested', 'published', 'taken') and r.stop_reason is null
+         and r.body ->> 'check' = 'true') as "isChecking",
        (select count(*) from placement p where p.module = m.name and p.build_id is distinct from m.effective_build) as undeclared,
        array(select p.node from placement p where p.module = m.name order by p.node) as nodes
      from module m

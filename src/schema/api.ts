@@ -131,6 +131,10 @@ export const buildRow = z.strictObject({
   askedBy: maybe(z.string()),
   /** Another build of the same closure made other artifacts: an observation. */
   notReproducible: z.boolean(),
+  /** An operator asked for it to be built twice. */
+  isCheck: z.boolean(),
+  /** What the second of the two made otherwise; null where it was built once. */
+  differing: maybe(z.array(z.strictObject({ artifact: z.string(), file: z.string() }))),
   /** Digests in the registry. */
   provenance: maybe(z.string()),
   log: maybe(z.string()),
@@ -276,7 +280,7 @@ const buildRef = z
 
 /** `build` names a build by its id or the start of its commit: needed by rollback, allowed by declare and cancel. */
 export const verbBody = {
-  build: z.strictObject({ why: optionalWhy, again: z.boolean().default(false) }),
+  build: z.strictObject({ why: optionalWhy, again: z.boolean().default(false), check: z.boolean().default(false) }),
   declare: z.strictObject({ why, build: buildRef.optional() }),
   hold: z.strictObject({ why }),
   release: z.strictObject({ why }),
