@@ -30,8 +30,8 @@ export interface ApiDeps {
   readonly config: ApiConfig;
   /** Seals the webhooks' secrets. */
   readonly meshKey: Buffer;
-  /** Holds the whole logs. */
-  readonly registry: Pick<RegistryClient, 'getBlob'>;
+  /** Holds the whole logs, and what an artifact proves. */
+  readonly registry: RegistryClient;
   readonly access: NodeAccess;
   /** An event promised a change of these modules: their refs are read now, and again for a minute until they move. */
   readonly onEvent: (modules: readonly string[]) => Promise<void>;

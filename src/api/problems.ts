@@ -25,9 +25,17 @@ export function parse<T extends z.ZodType>(schema: T, value: unknown): z.output<
 
 /** @param what as in module */
 export function unknown(what: string, name: string, known: readonly string[]): Problem {
+  const meant = nearest(name, known);
+  return new Problem(
+    404,
+    `there is no ${what} ${name.slice(0, 80)}${meant === null ? ` (tally ${what} list shows them)` : `: did you mean ${meant}?`}`,
+  );
+}
+
+/** The one that was meant; null where none is like it. */
+export function nearest(name: string, known: readonly string[]): string | null {
   const meant = known.length === 0 ? null : closest(name, [...known]);
-  const isNear = meant !== null && distance(name, meant) <= Math.max(2, Math.floor(name.length / 3));
-  return new Problem(404, `there is no ${what} ${name.slice(0, 80)}${isNear ? `: did you mean ${meant}?` : ` (tally ${what} list shows them)`}`);
+  return meant !== null && distance(name, meant) <= Math.max(2, Math.floor(name.length / 3)) ? meant : null;
 }
 
 /** Every error of the API becomes `{ error }`; what nobody foresaw is logged and said without its inside. */

@@ -14,6 +14,7 @@ import { nodeRoutes } from './nodes';
 import { answerProblems } from './problems';
 import { readingRoutes } from './reading';
 import { verbRoutes } from './verbs';
+import { verifyRoutes } from './verify';
 
 const BODY_MAX_BYTES = 64 << 10;
 /** For a request to arrive whole. */
@@ -63,6 +64,7 @@ export function createApi(deps: ApiDeps): FastifyInstance {
       });
       readingRoutes(api, deps);
       graphRoutes(api, deps);
+      verifyRoutes(api, deps);
       verbRoutes(api, deps);
       moduleRoutes(api, deps);
       nodeRoutes(api, deps);

@@ -231,6 +231,17 @@ describe('what is typed wrong', () => {
     ['one too many', ['why', 'a', 'b'], "too many arguments for 'why'. Expected 1 argument but got 2.\n"],
     ['a fact without a value', ['node', 'add', 'alpha', '--set', 'port'], 'port is no fact: say KEY=VALUE, as in meshboard.port=8081\n'],
     ['a graph in both directions', ['graph', 'kiosk', '--inbound', '--outbound'], '--inbound or --outbound: say one of the two\n'],
+    [
+      'a registry without a key',
+      ['verify', 'kiosk', '--registry', 'http://127.0.0.1:9'],
+      '--registry goes with --key: without a key the control plane asks its own registry, by the keys of its builders\n',
+    ],
+    ['a key without a registry', ['verify', 'tally/kiosk:b1', '--key', 'x'], 'which registry? say --registry URL or set REGISTRY_URL\n'],
+    [
+      'a key that is none',
+      ['verify', 'tally/kiosk:b1', '--key', 'x', '--registry', 'http://127.0.0.1:9'],
+      'x is no public key: give an ed25519 key in base64 or PEM, or a file that holds one\n',
+    ],
     ['build without a name', ['build'], 'build what? name a module, or say --behind for all that have no verdict\n'],
     [
       'a shell that is none',

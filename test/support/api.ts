@@ -9,8 +9,9 @@ import { type ApiDeps, createApi } from '../../src/api';
 import { EnvironmentError, UsageError } from '../../src/domain/errors';
 import { defaultTimes } from '../../src/domain/times';
 import { addToken, type Db, migrate, openInventory, recordIntent } from '../../src/inventory';
+import { createRegistryClient } from '../../src/registry';
 import type { Ask, Verb } from '../../workflows/shared';
-import { freshDatabase } from './servers';
+import { freshDatabase, registryUrl } from './servers';
 
 export interface TestApi {
   readonly url: string;
@@ -74,6 +75,7 @@ export async function startApi(changes: Partial<ApiDeps> = {}): Promise<TestApi>
     meshKey: Buffer.alloc(32, 7),
     config: { publicUrl: 'http://tally.test', temporalUiUrl: 'http://temporal.test', temporalNamespace: 'default', home, times: defaultTimes },
     registry: {
+      ...createRegistryClient({ url: registryUrl() }),
       async getBlob(_repository, digest) {
         const text = logs.get(digest);
         if (text === undefined) throw new EnvironmentError(`registry test: it does not hold ${digest}`);

@@ -6,6 +6,7 @@ export const verbs: Readonly<Record<string, () => Verb>> = {
   plan: () => (require('./plan') as typeof import('./plan')).plan,
   graph: () => (require('./graph') as typeof import('./graph')).graph,
   why: () => (require('./why') as typeof import('./why')).why,
+  verify: () => (require('./verify') as typeof import('./verify')).verify,
   log: () => (require('./log') as typeof import('./log')).log,
   build: () => (require('./build') as typeof import('./build')).build,
   push: () => (require('./push') as typeof import('./push')).push,
