@@ -109,7 +109,8 @@ create function lock_graph() returns void language sql as $$
   select pg_advisory_xact_lock(7254822)
 $$;
 
--- Exports and imports of the commit that gives the edges. Returns the modules whose edges may be others by that.
+-- Exports and imports of the commit that gives the edges. Returns these modules and those whose edges or conflicts may be
+-- others by that.
 create function settle_names(names text[]) returns text[] language plpgsql as $$
 declare
   moment timestamptz := clock_timestamp();
@@ -389,9 +390,10 @@ declare
 begin
   if cardinality(names) = 0 then return; end if;
   perform lock_graph();
-  stirred := settle_edges(settle_names(names));
+  owed := settle_names(names);
+  stirred := settle_edges(owed);
   stirred := stirred || settle_cycles(stirred);
-  owed := names || stirred;
+  owed := owed || stirred;
   -- Each round hands on what it changed to those that build on it. Builds are finite and what a module makes of one commit and its
   -- inputs is one thing, so it comes to rest; the bound is for a store in which that is not so.
   for round in 1 .. 1000 loop

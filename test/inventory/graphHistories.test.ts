@@ -1,0 +1,191 @@
+import fc from 'fast-check';
+import { addModule, type Db, openInspection, readManyFacts, recordAnswer, recordReadings, removeModule } from '../../src/inventory';
+import { answerFailed, answerFit, type Code, inspectCode, moduleWith, type Opened, open } from './graphMesh';
+import { type Graph, keptGraph, Scratch } from './graphScratch';
+import { commitOf, openStore, read, tick, times } from './store';
+
+let db: Db;
+beforeAll(async () => ({ db } = await openStore()));
+afterAll(() => db.close());
+beforeEach(() => db.query('delete from module'));
+
+const MODULES = ['a', 'b', 'b-c', 'd', 'e'];
+const NAMES = ['x.org/a', 'x.org/b', 'x.org/b-c', 'x.org/b/v2', 'x.org/b/sub', 'x.org/d'];
+
+type Step =
+  | { readonly kind: 'head'; readonly module: string; readonly letter: string; readonly code: Code | 'invalid' | null }
+  | { readonly kind: 'open'; readonly module: string; readonly again: boolean }
+  | { readonly kind: 'answer'; readonly which: number; readonly content: string | null }
+  | { readonly kind: 'remove'; readonly module: string };
+
+const anyModule = fc.constantFrom(...MODULES);
+const code: fc.Arbitrary<Code> = fc.record({
+  exports: fc.uniqueArray(
+    fc.tuple(fc.constantFrom('out', 'more'), fc.constantFrom(...NAMES)).map(([artifact, name]) => `${artifact}=${name}`),
+    { maxLength: 2, selector: (text) => text.split('=')[1] },
+  ),
+  imports: fc.uniqueArray(
+    fc.tuple(fc.constantFrom('', '', '', 'test:'), fc.constantFrom(...NAMES), fc.constantFrom('', '/p')).map((parts) => parts.join('')),
+    { maxLength: 3 },
+  ),
+  unparsed: fc.constantFrom([], [], [], ['a.go'], ['go.mod']),
+});
+const step: fc.Arbitrary<Step> = fc.oneof(
+  {
+    weight: 5,
+    arbitrary: fc.record({
+      kind: fc.constant('head' as const),
+      module: anyModule,
+      letter: fc.constantFrom('a', 'b', 'c'),
+      code: fc.oneof({ weight: 8, arbitrary: code }, { weight: 1, arbitrary: fc.constantFrom('invalid' as const, null) }),
+    }),
+  },
+  { weight: 4, arbitrary: fc.record({ kind: fc.constant('open' as const), module: anyModule, again: fc.boolean() }) },
+  {
+    weight: 4,
+    arbitrary: fc.record({ kind: fc.constant('answer' as const), which: fc.nat(8), content: fc.constantFrom('1', '1', '2', '3', null) }),
+  },
+  { weight: 1, arbitrary: fc.record({ kind: fc.constant('remove' as const), module: anyModule }) },
+);
+
+class History {
+  private opened: Opened[] = [];
+
+  /** A step that is not possible now is none. */
+  async take(next: Step): Promise<void> {
+    if (next.kind === 'head') await this.head(next);
+    if (next.kind === 'open') await this.open(next);
+    if (next.kind === 'answer') await this.answer(next);
+    if (next.kind === 'remove') await removeModule(db, next.module, { who: 'ada', why: 'test' }).catch(() => undefined);
+  }
+
+  private async head({ module: name, letter, code: content }: Extract<Step, { kind: 'head' }>): Promise<void> {
+    if ((await db.query('select from module where name = $1', [name])).length === 0)
+      await addModule(db, { name, repository: `file:///${name}.git`, ref: 'main' });
+    await read(db, name, commitOf(letter));
+    if (content === null) return;
+    if (content !== 'invalid') return await inspectCode(db, name, commitOf(letter), content);
+    const request = await openInspection(db, name, commitOf(letter));
+    if (request === null) return;
+    const answer = { v: 1, request, attempt: 1, builder: 'b', startedAt: '2026-11-29T12:00:00.000Z', endedAt: '2026-11-29T12:00:00.000Z' } as const;
+    const problems = [{ file: 'module.yaml', line: 1, key: '', message: 'no' }];
+    await recordAnswer(db, { ...answer, kind: 'inspect', outcome: 'invalid', problems }, tick(), times);
+  }
+
+  /** As a comparison would: what is in a cycle or in conflict is not built. */
+  private async open({ module: name, again }: Extract<Step, { kind: 'open' }>): Promise<void> {
+    if (again) await db.query('update module set again_at = now() where name = $1', [name]);
+    const ready = await db.query(
+      `select from module m join inspection i on i.module = m.name and i.commit = m.head_commit and i.outcome = 'valid'
+       where m.name = $1 and m.closure is not null and not m.is_in_cycle and m.conflicts = '[]'
+         and (m.again_at is not null or not exists (select from build b where b.module = m.name and b.closure = m.closure and b.verdict is not null))`,
+      [name],
+    );
+    if (ready.length > 0) this.opened.push(await open(db, name));
+  }
+
+  private async answer({ which, content }: Extract<Step, { kind: 'answer' }>): Promise<void> {
+    const [opened] = this.opened.splice(which % Math.max(this.opened.length, 1), 1);
+    if (opened === undefined) return;
+    if (content === null) await answerFailed(db, opened);
+    else await answerFit(db, opened, { out: content, more: '0' });
+  }
+}
+
+/** Of each module what a comparison would see, without the times of what goes on by itself. */
+async function seen(): Promise<Map<string, { version: number; facts: string }>> {
+  const all = await readManyFacts(db, MODULES, new Date(0), times);
+  return new Map(
+    all.map(({ version, graph, closure, headBuild, effective, module: name }) => {
+      const settling = graph.settling.map((input) => [input.module, input.path]);
+      return [
+        name,
+        {
+          version,
+          facts: JSON.stringify([
+            { ...graph, settling, staleSince: null, missing: graph.missing.map((one) => ({ ...one, since: null })) },
+            closure,
+            headBuild,
+            effective,
+          ]),
+        },
+      ];
+    }),
+  );
+}
+
+it('kept step by step the graph is the one made from scratch, whatever happened, and no change of it goes untold', async () => {
+  await fc.assert(
+    fc.asyncProperty(fc.array(step, { minLength: 5, maxLength: 30 }), async (steps) => {
+      await db.query('delete from module');
+      const scratch = new Scratch(db);
+      const history = new History();
+      let before = await seen();
+      for (const next of steps) {
+        await history.take(next);
+        expect(await keptGraph(db)).toEqual(await scratch.graph());
+        const after = await seen();
+        for (const [name, { version, facts }] of after) {
+          const then = before.get(name);
+          if (then !== undefined && then.facts !== facts && then.version === version) expect({ name, facts }).toEqual({ name, facts: then.facts });
+        }
+        before = after;
+      }
+      const kept = await keptGraph(db);
+      await db.query('select settle_graph(array(select name from module))');
+      expect(await keptGraph(db)).toEqual(kept);
+    }),
+    { numRuns: Number(process.env.RUNS ?? 40) },
+  );
+}, 300_000);
+
+/** Every module exports a name of its own and imports some of the others', a few of them in tests only. */
+function codes(count: number, random: () => number): Code[] {
+  return Array.from({ length: count }, (_, i) => ({
+    exports: [`x.org/m${i}`],
+    imports: Array.from({ length: 3 }, () => {
+      const other = Math.floor(random() * Math.max(i, 1));
+      return `${random() < 0.1 ? 'test:' : ''}x.org/m${other}/p`;
+    }),
+  }));
+}
+
+function seeded(seed: number): () => number {
+  let state = seed;
+  return () => {
+    state = (state * 1_103_515_245 + 12_345) % 2_147_483_648;
+    return state / 2_147_483_648;
+  };
+}
+
+async function index(order: readonly number[], all: readonly Code[]): Promise<Graph> {
+  await db.query('delete from module');
+  await db.query(`insert into module (name, repository, ref) select 'm' || n, 'file:///' || n, 'main' from unnest($1::int[]) n`, [order]);
+  await recordReadings(
+    db,
+    order.map((n) => ({ module: `m${n}`, reading: { kind: 'head', commit: commitOf('a') } })),
+    tick(),
+    times,
+  );
+  for (let from = 0; from < order.length; from += 8) {
+    await Promise.all(order.slice(from, from + 8).map((n) => inspectCode(db, `m${n}`, commitOf('a'), all[n] ?? {})));
+  }
+  return await keptGraph(db);
+}
+
+it('five hundred modules inspected in any order, eight at a time, are one graph', async () => {
+  const random = seeded(4);
+  const all = codes(500, random);
+  const order = all.map((_, i) => i);
+  const shuffled = order
+    .map((n) => [random(), n] as const)
+    .sort(([a], [b]) => a - b)
+    .map(([, n]) => n);
+  const cold = await index(order, all);
+  expect(cold.edges.length).toBeGreaterThan(1_000);
+  expect(await index(shuffled, all)).toEqual(cold);
+  expect(await index([...order].reverse(), all)).toEqual(cold);
+  // Warm: everything is inspected again at another commit, and says the same.
+  for (const n of [3, 250, 499]) await moduleWith(db, `m${n}`, 'b', all[n] ?? {});
+  expect((await keptGraph(db)).edges).toEqual(cold.edges);
+}, 300_000);

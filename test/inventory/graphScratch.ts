@@ -1,0 +1,262 @@
+/**
+ * The graph made from scratch: everything again from what inspections and builds say, with nothing of how the store keeps
+ * it. Three things are history and no inspection says them: whose commit gives the edges, who exported a name first, and
+ * what was effective before. They are followed here by rules of their own.
+ */
+import { closureOf } from '../../src/domain/closure';
+import type { Db } from '../../src/inventory';
+import { digest } from './store';
+
+interface Base {
+  readonly modules: ReadonlyArray<{ readonly name: string; readonly head: string | null }>;
+  readonly inspections: ReadonlyArray<{
+    readonly module: string;
+    readonly commit: string;
+    readonly outcome: 'valid' | 'invalid';
+    readonly exports: ReadonlyArray<{ readonly language: string; readonly name: string; readonly artifact: string }>;
+    readonly imports: ReadonlyArray<{ readonly language: string; readonly candidates: readonly string[]; readonly test: boolean }>;
+  }>;
+  readonly builds: ReadonlyArray<{
+    readonly id: string;
+    readonly module: string;
+    readonly commit: string;
+    readonly closure: string;
+    readonly try: number;
+    readonly verdict: 'fit' | 'failed' | null;
+    readonly asked: number;
+    readonly artifacts: Readonly<Record<string, string>>;
+    readonly inputs: ReadonlyArray<{ readonly module: string; readonly artifact: string; readonly digest: string; readonly test: boolean }>;
+  }>;
+}
+
+async function readBase(db: Db): Promise<Base> {
+  const [base] = await db.query<{ base: Base }>(
+    `select jsonb_build_object(
+       'modules', (select coalesce(jsonb_agg(jsonb_build_object('name', name, 'head', head_commit)), '[]') from module),
+       'inspections', (select coalesce(jsonb_agg(to_jsonb(i)), '[]') from inspection i),
+       'builds', (select coalesce(jsonb_agg(jsonb_build_object('id', b.id, 'module', b.module, 'commit', b.commit, 'closure', b.closure, 'try', b.try_number, 'verdict', b.verdict,
+          'asked', extract(epoch from r.requested_at),
+          'artifacts', (select coalesce(jsonb_object_agg(a.name, a.digest), '{}') from artifact a where a.build_id = b.id),
+          'inputs', (select coalesce(jsonb_agg(jsonb_build_object('module', u.module, 'artifact', u.artifact, 'digest', u.digest, 'test', u.is_test)), '[]') from build_input u where u.build_id = b.id))), '[]')
+        from build b join request r on r.id = b.id)) as base`,
+  );
+  if (base === undefined) throw new Error('the store is empty');
+  return base.base;
+}
+
+/** Sorted, so that two can be compared. */
+export interface Graph {
+  readonly exports: string[];
+  readonly edges: string[];
+  readonly conflicts: string[];
+  readonly cyclic: string[];
+  readonly settling: string[];
+  readonly effective: Record<string, string>;
+  readonly closures: Record<string, string>;
+  readonly inputs: Record<string, string[]>;
+}
+
+interface Edge {
+  readonly module: string;
+  readonly input: string;
+  readonly artifact: string;
+  readonly test: boolean;
+}
+
+/** Follows the history, and says what the graph is at each moment of it. */
+export class Scratch {
+  private readonly edgesCommit = new Map<string, string>();
+  private readonly since = new Map<string, number>();
+  private readonly effective = new Map<string, string>();
+  private moment = 0;
+
+  constructor(private readonly db: Db) {}
+
+  /** After each single change. */
+  async graph(): Promise<Graph> {
+    const base = await readBase(this.db);
+    this.follow(base);
+    const exported = this.exported(base);
+    const conflicts = exported.flatMap((one) => {
+      const holder = this.holder(exported, one);
+      return holder === one.module ? [] : [`${one.module}: ${one.name} of ${holder}`];
+    });
+    const edges = this.edges(base, exported);
+    this.settleEffective(base, edges);
+    const cyclic = base.modules.map(({ name }) => name).filter((name) => this.reaches(edges, name, name));
+    const ready = base.modules.filter(({ name, head }) => inspectionOf(base, name, head)?.outcome === 'valid');
+    const closures = new Map(ready.map(({ name, head }) => [name, this.closure(base, edges, name, head ?? '')]));
+    const isSettling = ({ name, head }: Base['modules'][number]): boolean => {
+      const inspection = inspectionOf(base, name, head);
+      if (head === null || inspection?.outcome === 'invalid') return false;
+      if (inspection === undefined) return true;
+      const isJudged = base.builds.some((build) => build.module === name && build.closure === closures.get(name)?.hash && build.verdict !== null);
+      return !isJudged && !cyclic.includes(name) && !conflicts.some((one) => one.startsWith(`${name}: `));
+    };
+    return {
+      exports: exported.map((one) => `${one.module}: ${one.language} ${one.name} (${one.artifact})`).sort(),
+      edges: [...new Set(edges.map((edge) => `${edge.module} → ${edge.test ? '? ' : ''}${edge.input} (${edge.artifact})`))].sort(),
+      conflicts: conflicts.sort(),
+      cyclic: cyclic.sort(),
+      settling: base.modules
+        .filter(isSettling)
+        .map(({ name }) => name)
+        .sort(),
+      effective: Object.fromEntries([...this.effective].sort()),
+      closures: Object.fromEntries([...closures].flatMap(([name, { hash }]) => (hash === null ? [] : [[name, hash]])).sort()),
+      inputs: Object.fromEntries(
+        [...closures].map(([name, { inputs }]) => [name, inputs.map((i) => `${i.test ? '?' : ''}${i.module}/${i.artifact}@${i.digest}`).sort()]),
+      ),
+    };
+  }
+
+  private follow(base: Base): void {
+    this.moment += 1;
+    const names = new Set(base.modules.map(({ name }) => name));
+    for (const map of [this.edgesCommit, this.effective]) for (const name of [...map.keys()]) if (!names.has(name)) map.delete(name);
+    for (const { name, head } of base.modules) {
+      if (head !== null && inspectionOf(base, name, head)?.outcome === 'valid') this.edgesCommit.set(name, head);
+    }
+    const keys = new Set(this.exported(base).map(keyOf));
+    for (const key of [...this.since.keys()]) if (!keys.has(key)) this.since.delete(key);
+    for (const key of keys) if (!this.since.has(key)) this.since.set(key, this.moment);
+  }
+
+  private exported(base: Base): Array<{ module: string; language: string; name: string; artifact: string }> {
+    return base.modules.flatMap(({ name: module }) =>
+      (inspectionOf(base, module, this.edgesCommit.get(module) ?? null)?.exports ?? []).map(({ language, name, artifact }) => ({
+        module,
+        language,
+        name,
+        artifact,
+      })),
+    );
+  }
+
+  private holder(exported: ReturnType<Scratch['exported']>, of: { readonly language: string; readonly name: string }): string | null {
+    const all = exported.filter((one) => one.language === of.language && one.name === of.name);
+    all.sort((a, b) => (this.since.get(keyOf(a)) ?? 0) - (this.since.get(keyOf(b)) ?? 0) || (a.module < b.module ? -1 : 1));
+    return all[0]?.module ?? null;
+  }
+
+  private edges(base: Base, exported: ReturnType<Scratch['exported']>): Edge[] {
+    const found = base.modules.flatMap(({ name: module }) =>
+      (inspectionOf(base, module, this.edgesCommit.get(module) ?? null)?.imports ?? []).flatMap(({ language, candidates, test }): Edge[] => {
+        for (const name of candidates) {
+          const holder = this.holder(exported, { language, name });
+          if (holder === null) continue;
+          if (exported.some((one) => one.module === module && one.language === language && one.name === name)) return [];
+          const artifact = exported.find((one) => one.module === holder && one.language === language && one.name === name)?.artifact ?? '';
+          return [{ module, input: holder, artifact, test }];
+        }
+        return [];
+      }),
+    );
+    return found.filter(
+      (edge) =>
+        !edge.test ||
+        !found.some((other) => !other.test && other.module === edge.module && other.input === edge.input && other.artifact === edge.artifact),
+    );
+  }
+
+  private reaches(edges: readonly Edge[], from: string, to: string): boolean {
+    const seen = new Set<string>();
+    const queue = [from];
+    for (let node = queue.pop(); node !== undefined; node = queue.pop()) {
+      for (const edge of edges) {
+        if (edge.module !== node || edge.test) continue;
+        if (edge.input === to) return true;
+        if (!seen.has(edge.input)) queue.push(edge.input);
+        seen.add(edge.input);
+      }
+    }
+    return false;
+  }
+
+  private closure(
+    base: Base,
+    edges: readonly Edge[],
+    module: string,
+    head: string,
+  ): { hash: string | null; inputs: Array<{ module: string; artifact: string; digest: string; test: boolean }> } {
+    const build = (name: string): Base['builds'][number] | undefined => base.builds.find(({ id }) => id === this.effective.get(name));
+    const recorded = new Map<string, string>();
+    const tests = new Map<string, boolean>();
+    const direct = edges.filter((edge) => edge.module === module);
+    const visit = (input: string, artifact: string, test: boolean): void => {
+      const key = `${input}/${artifact}`;
+      if (tests.has(key) && (tests.get(key) === false || test)) return;
+      tests.set(key, test);
+      const made = build(input);
+      if (made?.artifacts[artifact] === undefined) return;
+      for (const used of made.inputs) {
+        if (used.test || used.module === module) continue;
+        const usedKey = `${used.module}/${used.artifact}`;
+        recorded.set(usedKey, [recorded.get(usedKey) ?? '', used.digest].sort()[1] ?? '');
+        visit(used.module, used.artifact, test);
+      }
+    };
+    for (const edge of direct) visit(edge.input, edge.artifact, edge.test);
+    const inputs = [...tests].flatMap(([key, test]) => {
+      const [input = '', artifact = ''] = key.split('/');
+      const made = build(input)?.artifacts[artifact] ?? recorded.get(key);
+      return made === undefined ? [] : [{ module: input, artifact, digest: made, test }];
+    });
+    return { hash: inputs.length < tests.size ? null : closureOf({ commit: head, inputs }, digest), inputs };
+  }
+
+  /** Round after round over all modules, until nothing moves. */
+  private settleEffective(base: Base, edges: readonly Edge[]): void {
+    for (let round = 0; round < 100; round += 1) {
+      const chosen = base.modules.flatMap(({ name, head }): Array<[string, string]> => {
+        const mine = base.builds.filter((build) => build.module === name && build.verdict !== null);
+        const hash = inspectionOf(base, name, head)?.outcome === 'valid' ? this.closure(base, edges, name, head ?? '').hash : null;
+        const tries = mine.filter((build) => build.closure === hash).sort((a, b) => a.try - b.try);
+        const fit = tries.at(-1)?.verdict === 'fit' ? tries.find((build) => build.verdict === 'fit') : undefined;
+        const ofHead = mine.filter((build) => build.commit === head && build.verdict === 'fit').sort((a, b) => b.asked - a.asked)[0];
+        const id = fit?.id ?? ofHead?.id ?? this.effective.get(name);
+        return id === undefined ? [] : [[name, id]];
+      });
+      const isAtRest = chosen.every(([name, id]) => this.effective.get(name) === id);
+      for (const [name, id] of chosen) this.effective.set(name, id);
+      if (isAtRest) return;
+    }
+    throw new Error('what is effective goes round');
+  }
+}
+
+const keyOf = (one: { readonly module: string; readonly language: string; readonly name: string }): string =>
+  `${one.module} ${one.language} ${one.name}`;
+
+function inspectionOf(base: Base, module: string, commit: string | null): Base['inspections'][number] | undefined {
+  return base.inspections.find((one) => one.module === module && one.commit === commit);
+}
+
+/** As the store has kept it. */
+export async function keptGraph(db: Db): Promise<Graph> {
+  const [row] = await db.query<{ graph: Graph }>(
+    `select jsonb_build_object(
+       'exports', (select coalesce(jsonb_agg(module || ': ' || language || ' ' || name || ' (' || artifact || ')'), '[]') from module_export),
+       'edges', (select coalesce(jsonb_agg(distinct module || case when is_test then ' → ? ' else ' → ' end || input || ' (' || artifact || ')'), '[]') from (
+          select module, input, artifact, bool_and(is_test) as is_test from build_edge group by 1, 2, 3) e),
+       'conflicts', (select coalesce(jsonb_agg(m.name || ': ' || (c ->> 'name') || ' of ' || (c ->> 'module')), '[]') from module m, jsonb_array_elements(m.conflicts) c),
+       'cyclic', (select coalesce(jsonb_agg(name), '[]') from module where is_in_cycle),
+       'settling', (select coalesce(jsonb_agg(name), '[]') from module where is_settling),
+       'effective', (select coalesce(jsonb_object_agg(name, effective_build), '{}') from module where effective_build is not null),
+       'closures', (select coalesce(jsonb_object_agg(name, closure), '{}') from module where closure is not null),
+       'inputs', (select coalesce(jsonb_object_agg(m.name, (select coalesce(jsonb_agg(case when u.is_test then '?' else '' end || u.input || '/' || u.artifact || '@' || u.digest), '[]') from module_input u where u.module = m.name)), '{}')
+          from module m join inspection i on i.module = m.name and i.commit = m.head_commit and i.outcome = 'valid')) as graph`,
+  );
+  if (row === undefined) throw new Error('the store is empty');
+  const { exports, edges, conflicts, cyclic, settling, effective, closures, inputs } = row.graph;
+  return {
+    exports: exports.sort(),
+    edges: edges.sort(),
+    conflicts: conflicts.sort(),
+    cyclic: cyclic.sort(),
+    settling: settling.sort(),
+    effective: Object.fromEntries(Object.entries(effective).sort()),
+    closures: Object.fromEntries(Object.entries(closures).sort()),
+    inputs: Object.fromEntries(Object.entries(inputs).map(([name, list]) => [name, list.sort()])),
+  };
+}
