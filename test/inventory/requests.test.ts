@@ -200,6 +200,37 @@ describe('one verdict per build', () => {
   });
 });
 
+describe('a build that is to be checked', () => {
+  const checking = (module: string, id: string) =>
+    recordIntent(db, { id, verb: 'rebuild', module, node: null, buildId: null, check: true, who: 'ada', why: 'to see' });
+  const isCheck = async (id: string): Promise<unknown> =>
+    (await db.query<{ check: unknown }>(`select body -> 'check' as check from request where id = $1`, [id]))[0]?.check ?? null;
+
+  it('says so in its request, once, and keeps what differs', async () => {
+    const name = await freshModule(db);
+    await recordAnswer(db, fitAnswer(await requestBuild(db, name, A)), tick(), times);
+    expect(await checking(name, `${name}-check`)).toBe(`${A.slice(0, 7)} is to be built twice`);
+    const id = await requestBuild(db, name, A);
+    expect(await isCheck(id)).toBe(true);
+    const differing = [{ artifact: 'app', file: 'time' }];
+    await recordAnswer(db, { ...fitAnswer(id), check: { differing } } as Answer, tick(), times);
+    expect((await moduleDetail(db, name))?.builds[0]).toMatchObject({ build: id, isCheck: true, differing });
+    await recordIntent(db, { id: `${name}-again`, verb: 'rebuild', module: name, node: null, buildId: null, who: 'ada', why: 'to see' });
+    expect(await isCheck(await requestBuild(db, name, A))).toBeNull();
+  });
+
+  it('comes after one that is under way, and is not asked for twice', async () => {
+    const name = await freshModule(db);
+    const first = await requestBuild(db, name, A);
+    expect(await checking(name, `${name}-1`)).toBe(`${A.slice(0, 7)} is to be built twice, once the build that is under way has ended`);
+    expect(await requestBuild(db, name, A)).toBe(first);
+    await recordAnswer(db, fitAnswer(first), tick(), times);
+    const second = await requestBuild(db, name, A);
+    expect(await isCheck(second)).toBe(true);
+    expect(await checking(name, `${name}-2`)).toBe(`a build of ${A.slice(0, 7)} is under way`);
+  });
+});
+
 describe('an environmental answer', () => {
   it('is no verdict: it keeps the since of the first, and is tried again with capped backoff', async () => {
     const name = await freshModule(db);
