@@ -4,11 +4,12 @@ import type { Benchmark, Figure } from './figure';
 import { deliverOverhead } from './figures/deliverOverhead';
 import { deliverThousand } from './figures/deliverThousand';
 import { hostNoop } from './figures/hostNoop';
+import { inspectGo } from './figures/inspectGo';
 import { reportsPerSecond } from './figures/reportsPerSecond';
 import { setupSeconds } from './figures/setupSeconds';
 import { sweepTenThousand } from './figures/sweepTenThousand';
 
-const benchmarks: readonly Benchmark[] = [sweepTenThousand, reportsPerSecond, deliverOverhead, deliverThousand, hostNoop, setupSeconds];
+const benchmarks: readonly Benchmark[] = [sweepTenThousand, reportsPerSecond, deliverOverhead, deliverThousand, hostNoop, inspectGo, setupSeconds];
 
 async function main(args: readonly string[]): Promise<void> {
   const peers = args.includes('--peers');
