@@ -136,6 +136,7 @@ received  nothing yet
 applied   nothing yet
 host      not seen yet
 key       taken from its first beat
+seal key  none shown: no secret can be sealed to it
 
 modules
   greeter  77ab310  outstanding since HH:MM, nothing applied yet
