@@ -34,7 +34,7 @@ export function createDecisions(deps: DecisionDeps): Decisions {
           if (next.kind === 'inspect') return (await openInspection(db, module, next.commit)) !== null;
           if (next.kind !== 'build') return false;
           const platform = facts?.inspection?.platform ?? 'linux-amd64';
-          const asked = { module, commit: next.commit, closure: next.closure, platform, inputs: [], askedBy: facts?.again?.by ?? null };
+          const asked = { module, commit: next.commit, closure: next.closure, platform, askedBy: facts?.again?.by ?? null };
           return (await openBuild(db, asked)) !== null;
         },
         async declare({ next }) {
