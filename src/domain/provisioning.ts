@@ -144,13 +144,13 @@ export interface Given {
   readonly lacking: Readonly<Record<string, string>>;
 }
 
-/** What a consumer gets, by the keys of `gives`. */
-export function givenBy(provision: InstanceProvision, instance: Instance, provider: NodeFacts): Given {
+/** What a consumer gets on one of its nodes, by the keys of `gives`. A provider on that very node need have no address. */
+export function givenBy(provision: InstanceProvision, instance: Instance, provider: NodeFacts, holder: string): Given {
   const values: Record<string, string> = {};
   const secrets: Record<string, string> = {};
   const lacking: Record<string, string> = {};
   const own = valuesOfInstance(provision, instance);
-  const near = provider.name === instance.consumerNode.name ? '127.0.0.1' : undefined;
+  const near = provider.name === holder ? '127.0.0.1' : undefined;
   const ofProvider = ofNode(provider);
   for (const [key, text] of Object.entries(provision.gives)) {
     const [, secret] = /^\$\{secret\.([^}]+)\}$/.exec(text) ?? [];

@@ -1,6 +1,9 @@
 /** What providers make for consumers: read for a declaration, shown to operators, rotated. */
+import { ulid } from 'ulid';
+import { UsageError } from '../domain/errors';
 import type { Instance } from '../domain/provisioning';
 import type { NodeFacts } from '../domain/references';
+import { credentialHolders, rotateCredentials, type Sealing } from './credentials';
 import type { Db } from './db';
 
 export interface InstanceAt extends Instance {
@@ -15,7 +18,7 @@ export function placeKey(module: string, node: string): string {
 }
 
 /** The first node of the consumer that holds it, by name. */
-const FIRST_HOLDER = `cross join lateral (
+export const FIRST_HOLDER = `cross join lateral (
   select jsonb_build_object('name', n.name, 'site', n.site, 'facts', n.facts) as node from binding b join node n on n.name = b.node
   where b.instance_id = i.id order by n.name limit 1
 ) holder`;
@@ -35,4 +38,72 @@ export async function instancesOf(
   const by = new Map<string, InstanceAt[]>();
   for (const { at, ...row } of rows) by.set(at, [...(by.get(at) ?? []), row]);
   return by;
+}
+
+export interface InstanceStatus {
+  readonly name: string;
+  readonly wants: string;
+  readonly provider: string;
+  readonly providerNode: string;
+  readonly consumer: string;
+  readonly binding: string;
+  /** Of the consumer, that hold it. */
+  readonly nodes: readonly string[];
+  readonly parameters: Readonly<Record<string, string>>;
+  readonly createdAt: string;
+  /** Null: the provider's node has not reported it yet. */
+  readonly madeAt: string | null;
+  /** What it should be made from is what the provider's node applied. */
+  readonly isMade: boolean;
+  readonly secrets: ReadonlyArray<{
+    readonly name: string;
+    readonly version: number;
+    readonly madeAt: string;
+    readonly holders: ReadonlyArray<{ readonly node: string; readonly version: number; readonly isApplied: boolean }>;
+  }>;
+}
+
+/** In the order of their names; those of one module or with one name where that is given. */
+export async function instanceStatuses(db: Db, of: { readonly name?: string; readonly module?: string } = {}): Promise<InstanceStatus[]> {
+  const rows = await db.query<Omit<InstanceStatus, 'secrets'> & { id: string }>(
+    `select i.id, i.name, i.wants, i.provider, i.provider_node as "providerNode", i.consumer, i.binding, i.parameters, iso(i.created_at) as "createdAt",
+       iso(i.made_at) as "madeAt", i.made_version = i.version as "isMade",
+       array(select b.node from binding b where b.instance_id = i.id order by b.node) as nodes
+     from instance i
+     where i.name = coalesce($1, i.name) and ($2::text is null or $2 in (i.provider, i.consumer)) order by i.name`,
+    [of.name ?? null, of.module ?? null],
+  );
+  const secrets = await credentialHolders(
+    db,
+    rows.map((row) => row.id),
+  );
+  return rows.map(({ id, ...row }) => ({ ...row, secrets: secrets.filter((one) => one.owner === id).map(({ owner: _, ...secret }) => secret) }));
+}
+
+/** New secrets: the provider's node is told them first, and who holds the instance once they are in force there. UsageError when there are none. */
+export async function rotateInstance(
+  db: Db,
+  sealing: Sealing,
+  name: string,
+  { who, why }: { readonly who: string; readonly why: string },
+): Promise<string[]> {
+  return db.transaction(async (tx) => {
+    const [row] = await tx.query<{ id: string; consumer: string; providerNode: string }>(
+      'select id, consumer, provider_node as "providerNode" from instance where name = $1',
+      [name],
+    );
+    if (row === undefined) throw new UsageError(`there is no instance ${name}: tally instance list`);
+    const nodes = await rotateCredentials(tx, sealing, [row.id]);
+    const [made] = await tx.query<{ version: number | null }>('select max(version) as version from credential where owner = $1', [row.id]);
+    if (made?.version == null) throw new UsageError(`${name} has no secrets yet: there is nothing to rotate`);
+    await tx.query('update instance set secret_version = $2, version = version + 1 where id = $1 and secret_version <> $2', [row.id, made.version]);
+    await tx.query(`insert into intent (id, verb, module, node, who, why) values ($1, 'instance rotate', $2, $3, $4, $5)`, [
+      ulid(),
+      row.consumer,
+      row.providerNode,
+      who,
+      why,
+    ]);
+    return nodes;
+  });
 }

@@ -199,7 +199,7 @@ function wrongWith(bound: Bound, manifest: Manifest, node: NodeFacts, provider: 
   const wrong = misfit(provision, bound.parameters) ?? ungiven(manifest, bound.name, provision);
   if (wrong !== null) return `${bound.module} ${wrong}`;
   const instance: Made = { name: plainNameOf(bound), consumer: bound.module, consumerNode: node, parameters: bound.parameters, wants: bound.wants };
-  const [lacking] = Object.values(givenBy(provision, instance, provider.node).lacking);
+  const [lacking] = Object.values(givenBy(provision, instance, provider.node, bound.node).lacking);
   if (lacking !== undefined) return `${bound.provider} ${lackOf(lacking, bound.providerNode)}to give ${bound.wants}`;
   const templates = referencesIn(provision.resources).includes('instance.address') && node.facts.address === undefined;
   if (templates && bound.providerNode !== bound.node)

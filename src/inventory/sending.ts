@@ -6,6 +6,7 @@ import { manifest } from '../schema/manifest';
 import type { Sealing } from './credentials';
 import type { Db } from './db';
 import { toText } from './text';
+import { readWoven, recordIncluded, type Woven } from './woven';
 
 export type Prepared =
   | { readonly kind: 'send'; readonly declaration: Declaration }
@@ -63,7 +64,7 @@ interface PlacedRow {
  * Under the node's lock: derive, take a fresh sequence, write the declaration down. Many changes become one send. The
  * caller publishes what it gets, then recordSent or recordSendFailure.
  */
-export async function prepareSend(db: Db, node: string, { digest }: Deriving, now: Date): Promise<Prepared> {
+export async function prepareSend(db: Db, node: string, { digest, sealing }: Deriving, now: Date): Promise<Prepared> {
   return db.transaction(async (tx) => {
     const [row] = await tx.query<NodeRow>(
       `select coalesce((select value #>> '{}' from setting where key = 'mesh'), 'home') as mesh, seal_key as "sealKey", version, facts, reads,
@@ -73,7 +74,8 @@ export async function prepareSend(db: Db, node: string, { digest }: Deriving, no
     );
     if (row === undefined) return { kind: 'busy' };
     const placed = await readPlaced(tx, node);
-    const derived = derive(node, row, placed, digest);
+    const woven = await readWoven(tx, sealing, { mesh: row.mesh, node, sealKey: row.sealKey });
+    const derived = derive(node, row, placed, woven, digest);
     if (derived.kind === 'notWorkedOut') {
       await recordNotWorkedOut(tx, node, row.version, derived, now);
       return { kind: 'notWorkedOut', reason: derived.reason };
@@ -82,6 +84,7 @@ export async function prepareSend(db: Db, node: string, { digest }: Deriving, no
     const isSent = derived.digest === row.sentDigest && !row.sendAgain;
     const sequence = isNothing || isSent ? (row.sentSequence ?? 0) : row.highest + 1;
     await recordWanted(tx, node, placed, derived, sequence, now);
+    await recordIncluded(tx, node, woven);
     await tx.query(`update node set derived_version = $2, derived_digest = $3, not_worked_out = null, not_worked_out_since = null where name = $1`, [
       node,
       row.version,
@@ -119,7 +122,7 @@ async function readPlaced(tx: Db, node: string): Promise<PlacedRow[]> {
   );
 }
 
-function derive(node: string, row: NodeRow, placed: readonly PlacedRow[], digest: (value: unknown) => string): Derived {
+function derive(node: string, row: NodeRow, placed: readonly PlacedRow[], woven: Woven, digest: Deriving['digest']): Derived {
   const modules: DerivedFrom[] = [];
   for (const { module, commit, manifest: written, artifacts } of placed) {
     const parsed = manifest.safeParse(written);
@@ -131,7 +134,7 @@ function derive(node: string, row: NodeRow, placed: readonly PlacedRow[], digest
         modules: [module],
       };
     }
-    modules.push({ module, commit: short(commit), manifest: parsed.data, artifacts });
+    modules.push({ ...woven.modules.get(module), module, commit: short(commit), manifest: parsed.data, artifacts });
   }
   return deriveDeclaration({ node: { name: node, facts: row.facts, reads: row.reads }, version: DECLARATION_VERSION, modules }, digest);
 }

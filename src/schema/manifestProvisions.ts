@@ -2,6 +2,7 @@
 import type { InstanceProvision, Instantiation, Manifest } from './manifest';
 import type { Finding } from './manifestFile';
 import { suggest } from './manifestIssues';
+import { isPrivateMode } from './primitives';
 
 type Path = Array<string | number>;
 
@@ -97,7 +98,7 @@ function checkReferences(value: unknown, path: Path, allowed: Known): Finding[] 
   if (typeof value === 'string') return checkText(value, path, allowed, false);
   if (typeof value !== 'object' || value === null) return [];
   if (Array.isArray(value)) return value.flatMap((item, i) => checkReferences(item, [...path, i], allowed));
-  const isPrivate = 'content' in value && 'mode' in value && value.mode === '0600';
+  const isPrivate = 'content' in value && 'mode' in value && isPrivateMode(String(value.mode));
   return Object.entries(value).flatMap(([key, item]) =>
     key === 'content' && typeof item === 'string'
       ? checkText(item, [...path, key], allowed, isPrivate)

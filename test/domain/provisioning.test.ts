@@ -126,15 +126,15 @@ describe('an instance', () => {
       'with.port': '8081',
       'with.path': '/',
     });
-    expect(givenBy(route, instance, alpha)).toEqual({
+    expect(givenBy(route, instance, alpha, 'beta')).toEqual({
       values: { url: 'http://10.0.0.1:80/', name: 'notes-route' },
       secrets: { token: 'token' },
       lacking: {},
     });
-    expect(givenBy(route, instance, { ...alpha, facts: {} }).lacking).toEqual({ url: 'node.address' });
-    expect(givenBy(route, { ...instance, consumerNode: { ...beta, name: 'alpha' } }, { ...alpha, facts: { 'proxy.port': '80' } }).values.url).toBe(
-      'http://127.0.0.1:80/',
-    );
+    expect(givenBy(route, instance, { ...alpha, facts: {} }, 'beta').lacking).toEqual({ url: 'node.address' });
+    expect(
+      givenBy(route, { ...instance, consumerNode: { ...beta, name: 'alpha' } }, { ...alpha, facts: { 'proxy.port': '80' } }, 'alpha').values.url,
+    ).toBe('http://127.0.0.1:80/');
   });
 
   it.each([
