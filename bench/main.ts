@@ -1,15 +1,29 @@
 /** `npm run bench [-- NAME…]`: one JSON line a figure; a reference is measured in the same run where one is named. */
 import os from 'node:os';
 import type { Benchmark, Figure } from './figure';
+import { affected } from './figures/affected';
 import { deliverOverhead } from './figures/deliverOverhead';
 import { deliverThousand } from './figures/deliverThousand';
 import { hostNoop } from './figures/hostNoop';
 import { inspectGo } from './figures/inspectGo';
+import { inspectTypeScript } from './figures/inspectTypeScript';
+import { planOverTurbo } from './figures/planOverTurbo';
 import { reportsPerSecond } from './figures/reportsPerSecond';
 import { setupSeconds } from './figures/setupSeconds';
 import { sweepTenThousand } from './figures/sweepTenThousand';
 
-const benchmarks: readonly Benchmark[] = [sweepTenThousand, reportsPerSecond, deliverOverhead, deliverThousand, hostNoop, inspectGo, setupSeconds];
+const benchmarks: readonly Benchmark[] = [
+  sweepTenThousand,
+  affected,
+  reportsPerSecond,
+  deliverOverhead,
+  deliverThousand,
+  hostNoop,
+  inspectGo,
+  inspectTypeScript,
+  planOverTurbo,
+  setupSeconds,
+];
 
 async function main(args: readonly string[]): Promise<void> {
   const peers = args.includes('--peers');
