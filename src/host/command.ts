@@ -9,6 +9,8 @@ export interface Ran {
 }
 
 const TAIL = 4_096;
+/** Of a line that was cut off in front: half a secret would not be known for one. */
+const CUT = 256;
 const LAST_WORDS_MS = 200;
 
 /** What a command sees of this host's environment: nothing that the host alone may know. */
@@ -54,7 +56,7 @@ export function runCommand(
     };
     child.once('error', (error) => end(() => resolve({ isDone: false, says: `could not be run: ${error.message}` })));
     const ended = (code: number | null, by: NodeJS.Signals | null): void => {
-      const last = tail.trim().split('\n').at(-1)?.trim() ?? '';
+      const last = lastLineOf(tail);
       const ending = by === null ? `ended with status ${code ?? 'unknown'}` : `ended by ${by}`;
       const how = isLate ? `did not end within ${timeoutMs} ms` : ending;
       end(() => (signal.aborted ? reject(new Overtaken()) : resolve({ isDone: code === 0, says: last === '' ? how : `${how}: ${last}` })));
@@ -68,4 +70,10 @@ export function runCommand(
       });
     });
   });
+}
+
+function lastLineOf(tail: string): string {
+  const line = tail.trimEnd().split('\n').at(-1) ?? '';
+  const isCut = tail.length === TAIL && tail.trimEnd().length === line.length;
+  return (isCut ? line.slice(CUT) : line).trim();
 }

@@ -64,6 +64,8 @@ done`;
 /** Of a service whose record is gone. */
 const STOP_WITHIN_MS = 10_000;
 const LAST_BYTES = 4_096;
+/** Of a log that is longer: half a secret would not be known for one. */
+const CUT_BYTES = 256;
 
 export function supervisorRunner(state: string): ServiceRunner {
   const directoryOf = (name: string): string => join(state, 'services', name);
@@ -199,7 +201,10 @@ async function lastOf(path: string): Promise<LastWords> {
     try {
       const { size } = await file.stat();
       const { buffer, bytesRead } = await file.read(Buffer.alloc(LAST_BYTES), 0, LAST_BYTES, Math.max(0, size - LAST_BYTES));
-      const lines = buffer.toString('utf8', 0, bytesRead).trim().split('\n');
+      const lines = buffer
+        .toString('utf8', size > LAST_BYTES ? CUT_BYTES : 0, bytesRead)
+        .trim()
+        .split('\n');
       const ends = lines.map((line) => /^it ended with status (\d+); started again in \d+ s$/.exec(line)?.[1]);
       const status = ends.findLast((one) => one !== undefined);
       const line = lines.findLast((_, at) => ends[at] === undefined)?.trim() ?? '';

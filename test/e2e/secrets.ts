@@ -1,11 +1,12 @@
 /** Looks for every secret of a mesh in every place where people or programs could read it in the clear. */
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
+import { keptMeshKey, openWithMeshKey } from '../../src/link';
 import type { Watched } from './observe';
 
 export async function findExposures(watched: Watched): Promise<string[]> {
   const places = await placesToLook(watched);
-  return secretsOf(watched).flatMap(({ what, text }) =>
+  return [...secretsOf(watched), ...(await credentialsOf(watched))].flatMap(({ what, text }) =>
     places.filter((place) => place.text.includes(text)).map((place) => `${what} stands in ${place.name}`),
   );
 }
@@ -25,6 +26,10 @@ function secretsOf({ whole, nodes }: Watched): Array<{ what: string; text: strin
       what: `the key of ${node}`,
       text: keyIn(readFileSync(join(whole.local.places.nodes, node, 'state', 'node.key'), 'utf8')),
     })),
+    ...nodes.map((node) => ({
+      what: `the key that secrets of ${node} are sealed to`,
+      text: keyIn(readFileSync(join(whole.local.places.nodes, node, 'state', 'seal.key'), 'utf8')),
+    })),
     ...nodes.map((node) => {
       const { amqpUrl } = JSON.parse(ofFile(join('nodes', `${node}.json`))) as { amqpUrl: string };
       return { what: `the broker account of ${node}`, text: decodeURIComponent(new URL(amqpUrl).password) };
@@ -32,6 +37,18 @@ function secretsOf({ whole, nodes }: Watched): Array<{ what: string; text: strin
   ];
   // A password like "guest" stands everywhere; a real one is long.
   return found.filter(({ text }) => text.length >= 12);
+}
+
+/** What providers and consumers share. */
+async function credentialsOf({ whole }: Watched): Promise<Array<{ what: string; text: string }>> {
+  const key = keptMeshKey(whole.local.places.home);
+  const rows = await whole.db.query<{ owner: string; name: string; version: number; sealed: string }>(
+    'select owner, name, version, sealed from credential',
+  );
+  return rows.map(({ owner, name, version, sealed }) => ({
+    what: `the credential ${owner}/${name} in version ${version}`,
+    text: openWithMeshKey(key, sealed, `credential/${owner}/${name}/${version}`),
+  }));
 }
 
 async function placesToLook({ whole, nodes, modules }: Watched): Promise<Array<{ name: string; text: string }>> {

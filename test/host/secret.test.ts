@@ -125,6 +125,18 @@ test('what a command or a service says last is reported without a secret that it
   expect([ofService, ofAction].join()).not.toContain(FIRST.slice(0, 8));
 });
 
+test('half a secret, where a long last line is cut off, is not reported either', async () => {
+  const env = holding(await sealed(FIRST), { content: '${secret.bind.db.password}' });
+  const long = (most: number): string => `cat ${join(m.root, 'etc/board.env')}; head -c ${most} /dev/zero | tr '\\0' x`;
+  const acting = action('act', ['sh', '-c', `${long(4_080)}; exit 3`], ['false'], { module: 'n' });
+  // Its supervisor says how it ended, after it.
+  const speaking = service('web', ['sh', '-c', `${long(4_034)}; echo; exit 1`], { stopWithin: 100 }, 'o');
+  await m.apply([env, acting]);
+  const said = failuresOf(await m.apply([env, acting, speaking])).map(({ message }) => message);
+  expect(said).toEqual([expect.stringContaining('status 3: xxx'), expect.stringContaining('its last line: xxx')]);
+  expect(said.filter((message) => message.includes(FIRST.slice(-12)))).toEqual([]);
+});
+
 test('a service sees what its environment file says, at each start, and neither its command line nor its supervisor does', async () => {
   const key = { path: '/etc/web.env', content: '# of the board\nPASSWORD=${secret.bind.db.password}\n\nEMPTY=\n' };
   const out = join(m.folder, 'seen');
