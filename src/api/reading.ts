@@ -1,7 +1,7 @@
 /** What can be read: status, plan, why, and everything about one module or node. */
 import type { FastifyInstance } from 'fastify';
 import { compare } from '../domain/comparison';
-import { listModules, moduleDetail, moduleStatuses, nodeDetail, nodeStatuses, readFacts } from '../inventory';
+import { listModules, moduleDetail, moduleStatuses, nodeDetail, nodeStatuses, readFacts, wiringOf } from '../inventory';
 import { commitsOf, edgesFrom, edgesOf, moduleNames, neighbours } from '../inventory/asking';
 import type { ModuleAnswer, ModuleList, NodeAnswer, NodeList, StatusAnswer, WhyAnswer } from '../schema/api';
 import type { ApiDeps } from './deps';
@@ -39,12 +39,13 @@ export function readingRoutes(app: FastifyInstance, deps: ApiDeps): void {
 
   app.get<Named>('/modules/:name', async (request): Promise<ModuleAnswer> => {
     const { name } = request.params;
-    const [[status], detail, beside, names, edges] = await Promise.all([
+    const [[status], detail, beside, names, edges, wiring] = await Promise.all([
       moduleStatuses(db, [name]),
       moduleDetail(db, name),
       neighbours(db, [name]),
       moduleNames(db, name),
       edgesOf(db, name),
+      wiringOf(db, { module: name }),
     ]);
     if (status === undefined || detail === null) throw await unknownModule(deps, name);
     const { module: _, ...rest } = detail;
@@ -53,6 +54,7 @@ export function readingRoutes(app: FastifyInstance, deps: ApiDeps): void {
       now: new Date().toISOString(),
       row: moduleRow(status, beside.get(name)),
       graph: { ...names, ...edges },
+      wiring,
       repository: status.repository,
       ref: status.ref,
       hasWebhook: status.hasWebhook,
@@ -81,10 +83,14 @@ export function readingRoutes(app: FastifyInstance, deps: ApiDeps): void {
   app.get<Named>('/nodes/:name', async (request): Promise<NodeAnswer> => {
     const { name } = request.params;
     const now = new Date();
-    const [[status], detail] = await Promise.all([nodeStatuses(db, now, config.times, [name]), nodeDetail(db, name)]);
+    const [[status], detail, wiring] = await Promise.all([
+      nodeStatuses(db, now, config.times, [name]),
+      nodeDetail(db, name),
+      wiringOf(db, { node: name }),
+    ]);
     if (status === undefined || detail === null) throw await unknownNode(deps, name);
     const { node: _, ...rest } = detail;
-    return { ...rest, now: now.toISOString(), row: nodeRow(status) };
+    return { ...rest, now: now.toISOString(), row: nodeRow(status), wiring };
   });
 }
 

@@ -7,6 +7,7 @@ import { examine } from './doctor';
 import { eventRoutes } from './events';
 import { graphRoutes } from './graph';
 import { hookRoutes } from './hooks';
+import { instanceRoutes } from './instances';
 import { logRoutes } from './log';
 import { metricRoutes } from './metrics';
 import { moduleRoutes } from './modules';
@@ -68,6 +69,7 @@ export function createApi(deps: ApiDeps): FastifyInstance {
       verbRoutes(api, deps);
       moduleRoutes(api, deps);
       nodeRoutes(api, deps);
+      instanceRoutes(api, deps);
       logRoutes(api, deps);
       eventRoutes(api, deps);
       api.get('/doctor', async () => await examine(deps));

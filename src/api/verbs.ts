@@ -16,8 +16,9 @@ import {
   recordIntent,
   resolveBuild,
   unassign,
+  wiringOf,
 } from '../inventory';
-import { assignBody, type BehindAnswer, buildBehindBody, type DoneAnswer, pushBody, verbBody } from '../schema/api';
+import { assignBody, type BehindAnswer, buildBehindBody, type DoneAnswer, pushBody, unassignBody, verbBody } from '../schema/api';
 import type { ApiDeps } from './deps';
 import { Problem, parse } from './problems';
 import { unknownModule, unknownNode } from './reading';
@@ -121,15 +122,17 @@ export function verbRoutes(app: FastifyInstance, deps: ApiDeps): void {
   }
 
   app.post('/assign', async (request): Promise<DoneAnswer> => {
-    const { module, node, why } = parse(assignBody, request.body);
+    const { module, node, use, why } = parse(assignBody, request.body);
     const ref = await moduleNamed(deps, module);
     await knownNode(deps, node);
-    const isNew = await assign(db, module, node, { who: request.who, why: why === '' ? 'assign' : why });
-    return { says: isNew ? `${module} is placed on ${node}` : `${module} was on ${node} already`, isUnderWay: await nudgeAll(deps, [ref]) };
+    const isNew = await assign(db, module, node, { who: request.who, why: why === '' ? 'assign' : why }, use);
+    const { bindings } = await wiringOf(db, { module, node });
+    const bound = bindings.map((one) => `, ${one.name} by ${one.provider} on ${one.providerNode}`).join('');
+    return { says: `${module} ${isNew ? `is placed on ${node}` : `was on ${node} already`}${bound}`, isUnderWay: await nudgeAll(deps, [ref]) };
   });
 
   app.post('/unassign', async (request): Promise<DoneAnswer> => {
-    const { module, node, why } = parse(assignBody, request.body);
+    const { module, node, why } = parse(unassignBody, request.body);
     const ref = await moduleNamed(deps, module);
     await knownNode(deps, node);
     const wasThere = await unassign(db, module, node, { who: request.who, why: why === '' ? 'unassign' : why });

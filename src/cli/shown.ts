@@ -1,6 +1,7 @@
 /** One module or one node in full, as `status NAME` and `show NAME` print it. */
 import type { BuildRow, ModuleAnswer, NodeAnswer, PlacementRow } from '../schema/api';
 import type { GraphEdge, ModuleGraph } from '../schema/graphApi';
+import type { Wiring } from '../schema/wiringApi';
 import { clock, colours, plain, table, wrapped } from './text';
 
 export function moduleLines(answer: ModuleAnswer, width: number): string[] {
@@ -30,6 +31,7 @@ export function moduleLines(answer: ModuleAnswer, width: number): string[] {
       'nodes',
       placementLines(answer.placements, (placement) => placement.node, width),
     ),
+    ...wiringLines(answer.wiring, (one) => one.node, width),
     ...titled('builds, newest first', table(answer.builds.map(buildCells), width, 2)),
     ...titled(
       'decisions, newest first',
@@ -112,6 +114,7 @@ export function nodeLines(answer: NodeAnswer, width: number): string[] {
       'modules',
       placementLines(answer.placements, (placement) => placement.module, width),
     ),
+    ...wiringLines(answer.wiring, (one) => one.module, width),
     ...titled(
       'reports, newest first',
       table(
@@ -148,6 +151,39 @@ function placementLines(placements: readonly PlacementRow[], nameOf: (placement:
     const said = `${failing.count} ${failing.count === 1 ? 'report' : 'reports'}${since} failed on ${failing.resources.join(', ')}: ${failing.message}`;
     return [line, ...wrapped(said, width - 4).map((text) => `    ${text}`)];
   });
+}
+
+/** @param nameOf what tells the lines apart: the node of a module's, the module of a node's. */
+function wiringLines(
+  { claims, offers, bindings }: Wiring,
+  nameOf: (one: { readonly module: string; readonly node: string }) => string,
+  width: number,
+): string[] {
+  const bound = bindings.map((one) => [
+    nameOf(one),
+    one.name === one.wants ? one.wants : `${one.wants} as ${one.name}`,
+    `${one.provider} on ${one.providerNode}${one.chosenBy === null ? '' : `, chosen by ${one.chosenBy}`}${one.isMade ? '' : ', not made yet'}`,
+    one.instance ?? '',
+  ]);
+  return [
+    ...titled('requires', table(bound, width, 2)),
+    ...titled(
+      'provides',
+      table(
+        offers.map((one) => [nameOf(one), one.name, `within the ${one.scope}`]),
+        width,
+        2,
+      ),
+    ),
+    ...titled(
+      'claims',
+      table(
+        claims.map((one) => [nameOf(one), one.resource, `one in the ${one.scope}`]),
+        width,
+        2,
+      ),
+    ),
+  ];
 }
 
 function placementWords(placement: PlacementRow): string {

@@ -29,3 +29,4 @@ export * from './settings';
 export * from './sources';
 export * from './tokens';
 export * from './webhooks';
+export * from './wiring';

@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { count, maybe, type Read } from './answers';
 import { moduleGraph, whyChain } from './graphApi';
 import { commit, instant, name } from './primitives';
+import { wiring } from './wiringApi';
 
 /**
  * What the HTTP API answers and is asked, under /api/v1. The CLI and the board read exactly these. An error is
@@ -178,6 +179,7 @@ export const moduleAnswer = z.strictObject({
   problems: z.array(z.string()),
   notes: z.array(z.string()),
   graph: moduleGraph,
+  wiring,
   /** Newest first, at most 20. */
   intents: z.array(intentRow),
   temporalUrl: maybe(z.string()),
@@ -232,6 +234,7 @@ export const nodeAnswer = z.strictObject({
   received: maybe(z.strictObject({ sequence: count, digest: maybe(z.string()) })),
   applied: maybe(z.strictObject({ sequence: count, digest: maybe(z.string()) })),
   placements: z.array(placementRow),
+  wiring,
   /** Newest first, at most 10. */
   reports: z.array(
     z.strictObject({
@@ -323,7 +326,18 @@ export const setFactsBody = z.strictObject({
   facts: z.record(factKey, z.string().max(1_000)).refine((f) => Object.keys(f).length > 0, 'name at least one fact, as in meshboard.port=8081'),
 });
 
-export const assignBody = z.strictObject({ module: name, node: name, why: optionalWhy });
+/** `PROVIDER`, `PROVIDER@NODE`, or `REQUIREMENT=` before either: which of several providers is meant. */
+const use = z
+  .string()
+  .regex(/^([a-z0-9-]+=)?[a-z0-9-]+(@[a-z0-9-]+)?$/, 'say PROVIDER, PROVIDER@NODE or REQUIREMENT=PROVIDER, as in db=postgres@alpha')
+  .transform((text) => {
+    const [, requirement = null, provider = '', node = null] = /^(?:([a-z0-9-]+)=)?([a-z0-9-]+)(?:@([a-z0-9-]+))?$/.exec(text) ?? [];
+    return { requirement, provider, node };
+  });
+
+export const assignBody = z.strictObject({ module: name, node: name, use: z.array(use).max(20).default([]), why: optionalWhy });
+
+export const unassignBody = z.strictObject({ module: name, node: name, why: optionalWhy });
 
 export const loginBody = z.strictObject({ token: z.string().min(1).max(200) });
 

@@ -20,6 +20,7 @@ export const verbs: Readonly<Record<string, () => Verb>> = {
   node: () => (require('./node') as typeof import('./node')).node,
   assign: () => (require('./assign') as typeof import('./assign')).assign,
   unassign: () => (require('./unassign') as typeof import('./unassign')).unassign,
+  instance: () => (require('./instance') as typeof import('./instance')).instance,
   open: () => (require('./open') as typeof import('./open')).open,
   doctor: () => (require('./doctor') as typeof import('./doctor')).doctor,
   mesh: () => (require('./mesh') as typeof import('./mesh')).mesh,

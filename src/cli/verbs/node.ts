@@ -13,11 +13,14 @@ export function node(program: Command): void {
   described(group.command('add <name>'), 'make a node’s account on the broker, and say where its credentials lie', [
     'tally node add alpha',
     'tally node add alpha --set meshboard.port=8081 --site shop',
+    'tally node add alpha --address 10.0.0.7',
   ])
     .option('--set <key=value>', 'a fact that manifests may use; may be given again', collect, {})
     .option('--site <site>', 'the place where it stands', 'home')
-    .action(async (name: string, { set, site, ...options }: Json & { set: Facts; site: string }) => {
-      const added = await api().post<AddedNodeAnswer>('nodes', { node: name, site, facts: set });
+    .option('--address <address>', 'where the other nodes reach it; the fact `address`')
+    .action(async (name: string, { set, site, address, ...options }: Json & { set: Facts; site: string; address?: string }) => {
+      const facts = address === undefined ? set : { ...set, address };
+      const added = await api().post<AddedNodeAnswer>('nodes', { node: name, site, facts });
       answer(added, options, () => [plain(added.says), `there: ${plain(added.next)}`], IN_STEP);
     });
 
