@@ -18,6 +18,10 @@ export function whyChains(facts: Facts, edges: readonly EdgeDetail[], commits: R
   const of = byModule(edges);
   const via = reachedBy(of, module);
   const moved = movedInputs(facts);
+  // What lies in its own cycle is never built, so that it is waited for says no more.
+  const knotted = new Set([...(graph.cycle ?? []), ...(graph.bootstrap ?? [])]);
+  const missing = graph.missing.filter((input) => !knotted.has(input.module));
+  const settling = graph.settling.filter((input) => !knotted.has(input.module));
   return [
     ...(graph.cycle === null
       ? []
@@ -38,10 +42,10 @@ export function whyChains(facts: Facts, edges: readonly EdgeDetail[], commits: R
     ...sourceChain(facts),
     ...moved.slice(0, MOST_MOVED).map((input) => chain(input.kind, chainTo(via, module, input.module), movedText(input, commits))),
     ...(moved.length > MOST_MOVED ? [chain('moved', [start(module)], `${moved.length - MOST_MOVED} more of its inputs moved`)] : []),
-    ...graph.missing.map(({ module: input, because, since, needsPerson }) =>
+    ...missing.map(({ module: input, because, since, needsPerson }) =>
       chain('missing', chainTo(via, module, input), `${because}, since ${minuteOf(since)}${needsPerson ? '; it needs a person' : ''}`),
     ),
-    ...graph.settling.map(({ module: input, state, since, path }) =>
+    ...settling.map(({ module: input, state, since, path }) =>
       chain('waiting', chainAlong(of, path), `${input} is ${state} since ${minuteOf(since)}`),
     ),
   ];

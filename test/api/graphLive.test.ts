@@ -1,0 +1,128 @@
+/** Plan, why and verbs over a graph that the store made of inspections and builds, compared as the control plane does it. */
+import { compare } from '../../src/domain/comparison';
+import { defaultTimes } from '../../src/domain/times';
+import { listModules } from '../../src/inventory';
+import { readManyFacts, recordComparisons } from '../../src/inventory/modules';
+import { moduleAnswer, whyAnswer } from '../../src/schema/api';
+import { planAnswer } from '../../src/schema/graphApi';
+import { buildFailed, buildFit, moduleWith, open } from '../inventory/graphMesh';
+import { startApi, type TestApi } from '../support/api';
+
+let api: TestApi;
+
+beforeAll(async () => {
+  api = await startApi();
+});
+
+beforeEach(async () => {
+  await api.reset();
+});
+
+afterAll(async () => {
+  await api.close();
+});
+
+/** core ← board-types ← meshboard, which imports core as well; all fit. */
+async function settled(): Promise<void> {
+  await moduleWith(api.db, 'core', 'a', { exports: ['x.org/core'] });
+  await moduleWith(api.db, 'board-types', 'a', { exports: ['x.org/types'], imports: ['x.org/core'] });
+  await moduleWith(api.db, 'meshboard', 'a', { imports: ['x.org/other', 'x.org/types', 'x.org/core/deep'] });
+  for (const module of ['core', 'board-types', 'meshboard']) await buildFit(api.db, module);
+}
+
+async function compareAll(): Promise<void> {
+  const names = (await listModules(api.db)).map((module) => module.name);
+  const facts = await readManyFacts(api.db, names, new Date(), defaultTimes);
+  await recordComparisons(
+    api.db,
+    facts.map((one) => compare(one, defaultTimes)),
+    new Date(),
+  );
+}
+
+async function plan(query = ''): Promise<string[]> {
+  await compareAll();
+  const { steps } = planAnswer.parse((await api.call('GET', `/api/v1/plan${query}`)).body);
+  return steps.map(
+    (step) =>
+      `${step.level} ${step.what} ${step.module}${step.after.length > 0 ? ` after ${step.after.join(',')}` : ''}${step.unless.length > 0 ? ` unless ${step.unless.join(',')}` : ''}`,
+  );
+}
+
+async function chains(module: string): Promise<string[]> {
+  const { chain } = whyAnswer.parse((await api.call('GET', `/api/v1/modules/${module}/why`)).body);
+  return chain.map(({ kind, says }) => `${kind}: ${says.replace(/sha256:[0-9a-f]{7}…/g, 'DIGEST').replace(/\d{4}-\S+Z/g, 'TIME')}`);
+}
+
+test('what is settled has nothing to be done, and no chain', async () => {
+  await settled();
+  expect(await plan()).toEqual([]);
+  expect(await chains('meshboard')).toEqual([]);
+});
+
+test('a new head of core is inspected, built, and followed by its dependants, as long as it does not come out the same', async () => {
+  await settled();
+  await api.db.query(`update module set head_commit = repeat('b', 40), head_since = now() where name = 'core'`);
+  expect(await plan()).toEqual([
+    '1 inspect core',
+    expect.stringMatching(/^2 build board-types after core/),
+    expect.stringMatching(/^3 build meshboard after/),
+  ]);
+  await moduleWith(api.db, 'core', 'b', { exports: ['x.org/core'] });
+  expect(await plan()).toEqual([
+    '1 build core',
+    '2 build board-types after core unless core',
+    '3 build meshboard after board-types,core unless core',
+  ]);
+  expect(await chains('core')).toEqual(['source: core: source moved aaaaaaa → bbbbbbb']);
+  await buildFit(api.db, 'core');
+  expect(await plan()).toEqual([]);
+});
+
+test('a core that came out otherwise is the reason that its dependants name, down to the place of the import', async () => {
+  await settled();
+  await moduleWith(api.db, 'core', 'b', { exports: ['x.org/core'] });
+  await buildFit(api.db, 'core', 'core, otherwise');
+  expect(await plan()).toEqual(['1 build board-types', '2 build meshboard after board-types']);
+  expect(await chains('board-types')).toEqual(['moved: board-types ← core (a.go:1): core/out moved DIGEST → DIGEST, commit bbbbbbb']);
+  expect(await chains('meshboard')).toEqual([
+    'moved: meshboard ← core (a.go:3): core/out moved DIGEST → DIGEST, commit bbbbbbb',
+    expect.stringMatching(/^waiting: meshboard ← board-types \(a\.go:2\): board-types is \w+ since TIME$/),
+  ]);
+  expect((await plan('?if=board-types'))[0]).toBe('1 build board-types');
+});
+
+test('an input that never was fit, a cycle, a name exported twice, and a file that does not parse are each named', async () => {
+  await moduleWith(api.db, 'core', 'a', { exports: ['x.org/core'] });
+  await buildFailed(api.db, 'core');
+  await moduleWith(api.db, 'lib', 'a', { imports: ['x.org/core'], unparsed: ['bad.go'] });
+  expect(await chains('lib')).toEqual([
+    expect.stringMatching(/^unparsed: lib: not parsed: bad\.go:3 .*; the edges of before stay in force$/),
+    expect.stringMatching(/^missing: lib ← core \(a\.go:1\): core .*, since TIME; it needs a person$/),
+  ]);
+  await moduleWith(api.db, 'a', 'a', { exports: ['x.org/a'], imports: ['x.org/b'] });
+  await moduleWith(api.db, 'b', 'a', { exports: ['x.org/b'], imports: ['x.org/a'] });
+  expect(await chains('a')).toEqual([expect.stringMatching(/^cycle: a ← b \(a\.go:1\) ← a \(a\.go:1\): a cycle/)]);
+  await moduleWith(api.db, 'second', 'a', { exports: ['x.org/core'] });
+  expect(await chains('second')).toEqual(['conflict: second ← core: core exported x.org/core before this one: rename it in one of the two']);
+  await compareAll();
+  const { row, graph } = moduleAnswer.parse((await api.call('GET', '/api/v1/modules/a')).body);
+  expect(row).toMatchObject({
+    urgency: 'needs you',
+    situation: 'cycle',
+    remedy: 'tally why a',
+    headline: expect.stringMatching(/^cycle: a → b → a /),
+  });
+  expect(graph.inputs.map((edge) => edge.input)).toEqual(['b']);
+});
+
+test('what is building already is in the plan once, and its dependants wait for it', async () => {
+  await settled();
+  await moduleWith(api.db, 'core', 'b', { exports: ['x.org/core'] });
+  await open(api.db, 'core');
+  expect(await plan()).toEqual([
+    '1 build core',
+    '2 build board-types after core unless core',
+    '3 build meshboard after board-types,core unless core',
+  ]);
+});
