@@ -53,14 +53,19 @@ export async function sealFor(
   wanted: ReadonlyArray<CredentialOf & { readonly version?: number }>,
 ): Promise<Array<SealedSecret | null>> {
   const found = wanted.length === 0 || sealKey === null ? [] : await readCopies(tx, node, sealKey, wanted);
-  const fresh = found.filter((one) => one.copy === null);
-  for (const one of fresh) {
+  const byPlace = new Map<number, Copy>();
+  const bySubject = new Map<string, Copy>();
+  for (const one of found) {
     const { owner, name, version, kept } = one;
-    const about = { mesh, node, credential: `${owner}/${name}`, version };
-    one.copy = await sealing.sealToNode(sealKey ?? '', sealing.open(kept, subjectOf(one, version)), about);
+    // Wanted twice it is one copy, else the next derivation would give another digest.
+    const only = bySubject.get(subjectOf(one, version)) ?? one;
+    bySubject.set(subjectOf(one, version), only);
+    byPlace.set(one.at, only);
+    only.copy ??= await sealing.sealToNode(sealKey ?? '', sealing.open(kept, subjectOf(one, version)), {
+      ...{ mesh, node, credential: `${owner}/${name}`, version },
+    });
   }
-  await writeCopies(tx, node, sealKey, found);
-  const byPlace = new Map(found.map((one) => [one.at, one]));
+  await writeCopies(tx, node, sealKey, [...bySubject.values()]);
   return wanted.map((_, i): SealedSecret | null => {
     const one = byPlace.get(i + 1);
     return one === undefined ? null : { credential: `${one.owner}/${one.name}`, version: one.version, sealed: one.copy ?? '' };

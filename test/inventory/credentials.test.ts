@@ -11,7 +11,9 @@ import {
   trustKey,
 } from '../../src/inventory';
 import { credentialHolders, sealFor } from '../../src/inventory/credentials';
+import { rotateInstance } from '../../src/inventory/instances';
 import { generateSealKeyPair, openOnNode } from '../../src/link';
+import type { SealedSecret } from '../../src/schema/declaration';
 import { beat, declared, deriving, openStore, report, send, tick, times } from './store';
 
 let db: Db;
@@ -23,18 +25,24 @@ const why = { who: 'ada', why: 'test' };
 const keys = new Map<string, ReturnType<typeof generateSealKeyPair>>();
 let instances = 0;
 
+const READS = { versions: [1], shapes: ['file'], features: ['secrets'] };
+const holding = (path: string, content: string) => ({ file: { path, mode: '0600', content } });
+
 /** A node that has shown its keys. */
 async function seen(name: string): Promise<void> {
   const key = generateSealKeyPair();
   keys.set(name, key);
-  await recordNodeBeats(db, [beat(name, { sealKey: key.publicKey })], tick(), times);
+  await recordNodeBeats(db, [beat(name, { sealKey: key.publicKey, reads: READS })], tick(), times);
 }
 
 /** An instance between a module on one node and a module on another, both of which have shown a key. */
 async function instance(): Promise<{ owner: string; provider: string; consumer: string }> {
   instances += 1;
   const owner = `i${instances}`;
-  const [provider, consumer] = [await declared(db), await declared(db)];
+  const gives = { password: '${secret.password}' };
+  const resources = [holding('/db/${instance.name}', '${secret.password}')];
+  const provider = await declared(db, { provides: [{ instantiation: 'database', secrets: ['password'], resources, gives }] });
+  const consumer = await declared(db, { resources: [holding('/etc/db', '${bind.db.password}')] });
   for (const { on } of [provider, consumer]) await seen(on);
   await db.query(`insert into instance (id, name, provider, provider_node, wants, consumer, binding) values ($1, $1, $2, $3, 'database', $4, 'db')`, [
     owner,
@@ -42,6 +50,10 @@ async function instance(): Promise<{ owner: string; provider: string; consumer: 
     provider.on,
     consumer.name,
   ]);
+  await db.query(
+    `insert into binding (module, node, kind, name, wants, provider, provider_node, instance_id) values ($4, $5, 'instantiation', 'db', 'database', $2, $3, $1)`,
+    [owner, provider.name, provider.on, consumer.name, consumer.on],
+  );
   await db.transaction((tx) => ensureCredentials(tx, sealing, [{ owner, name: 'password' }]));
   return { owner, provider: provider.on, consumer: consumer.on };
 }
@@ -71,10 +83,16 @@ async function opened(node: string, secret: Awaited<ReturnType<typeof copies>>[n
 const count = async (sql: string, values: unknown[]): Promise<number> =>
   (await db.query<{ count: number }>(`select count(*)::int as count from ${sql}`, values))[0]?.count ?? 0;
 
-/** The node is sent what is declared on it and says that all of it holds. */
-async function apply(node: string, number: number): Promise<void> {
+/** The node is sent what is declared on it and says that all of it holds. The one secret of what it was sent; null: nothing was. */
+async function apply(node: string, number: number): Promise<SealedSecret | null> {
   const sent = await send(db, node);
-  if (sent !== null) await recordReports(db, [report(node, number, sent)], tick());
+  if (sent === null) return null;
+  await recordReports(db, [report(node, number, sent)], tick());
+  const [row] = await db.query<{ secret: SealedSecret | null }>(
+    `select jsonb_path_query_first(content, '$.resources[*].spec.secrets.*') as secret from declaration where node = $1 and sequence = $2`,
+    [node, sent.sequence],
+  );
+  return row?.secret ?? null;
 }
 
 describe('a credential', () => {
@@ -107,6 +125,13 @@ describe('a credential', () => {
     expect((await copies(one.consumer, one))[0]?.sealed).not.toBe(first[0]?.sealed);
   });
 
+  it('is one copy for a node that wants it twice, as provider and as holder', async () => {
+    const { owner, consumer } = await instance();
+    const [first, second] = await copies(consumer, { owner }, { owner, version: 1 });
+    expect(second).toEqual(first);
+    expect(await copies(consumer, { owner, version: 1 }, { owner })).toEqual([first, first]);
+  });
+
   it('is not sealed for a node that has shown no key, and one that nobody made is not there', async () => {
     const { owner, consumer } = await instance();
     const { on } = await declared(db);
@@ -132,20 +157,25 @@ describe('a credential', () => {
 });
 
 describe('rotating', () => {
-  it('makes a new version and tells every node that holds one', async () => {
+  it('makes a new version, tells every node that holds one, and its holders when it is in force', async () => {
     const { owner, provider, consumer } = await instance();
-    const before = await opened(provider, (await copies(provider, { owner }))[0]);
-    await copies(consumer, { owner });
-    for (const on of [provider, consumer]) await apply(on, 1);
+    const before = await opened(provider, await apply(provider, 1));
+    expect(await opened(consumer, await apply(consumer, 1))).toBe(before);
     const idle = await nodesToSend(db, 1_000, tick());
-    expect(idle).not.toContain(provider);
-    expect(await db.transaction((tx) => rotateCredentials(tx, sealing, [owner]))).toEqual([consumer, provider].sort());
+    expect(idle.filter((on) => on === provider || on === consumer)).toEqual([]);
+    expect(await rotateInstance(db, sealing, owner, why)).toEqual([consumer, provider].sort());
     expect(await nodesToSend(db, 1_000, tick())).toEqual(expect.arrayContaining([provider, consumer]));
-    const [next] = await copies(provider, { owner });
+    expect(await apply(consumer, 2)).toBeNull();
+    const next = await apply(provider, 2);
     expect(next?.version).toBe(2);
-    expect(await opened(provider, next)).not.toBe(before);
-    // A holder has the version that the provider made last, until it has made the next.
-    expect(await copies(consumer, { owner, version: 1 })).toMatchObject([{ version: 1 }]);
+    const after = await opened(provider, next);
+    expect(after).not.toBe(before);
+    expect(await opened(consumer, await apply(consumer, 2))).toBe(after);
+  });
+
+  it('gives the version that is asked for, as long as it is there', async () => {
+    const { owner, provider } = await instance();
+    await db.transaction((tx) => rotateCredentials(tx, sealing, [owner]));
     expect(await copies(provider, { owner }, { owner, version: 1 })).toMatchObject([{ version: 2 }, { version: 1 }]);
   });
 
@@ -159,32 +189,26 @@ describe('rotating', () => {
 
   it('forgets a past version when the provider has made the next and every holder has applied it, and not before', async () => {
     const { owner, provider, consumer } = await instance();
-    await copies(provider, { owner });
-    await copies(consumer, { owner });
-    for (const on of [provider, consumer]) await apply(on, 1);
-    await db.transaction((tx) => rotateCredentials(tx, sealing, [owner]));
+    await apply(provider, 1);
+    await apply(consumer, 1);
+    await rotateInstance(db, sealing, owner, why);
     const versions = async (): Promise<number[]> => {
       await dropPastVersions(db);
       return (await db.query<{ version: number }>('select version from credential where owner = $1 order by version', [owner])).map(
         (row) => row.version,
       );
     };
-    await copies(provider, { owner });
+    const holders = async () => (await credentialHolders(db, [owner]))[0]?.holders;
+    expect(await versions()).toEqual([1, 2]);
     await apply(provider, 2);
-    await copies(consumer, { owner, version: 1 });
     expect(await versions()).toEqual([1, 2]);
-    await db.query('update instance set made_secret_version = 2 where id = $1', [owner]);
+    expect(await holders()).toEqual(expect.arrayContaining([{ node: consumer, version: 1, isApplied: false }]));
+    const sent = await send(db, consumer);
     expect(await versions()).toEqual([1, 2]);
-    expect(await credentialHolders(db, [owner])).toMatchObject([
-      { owner, name: 'password', version: 2, holders: expect.arrayContaining([{ node: consumer, version: 1, isApplied: false }]) },
-    ]);
-    // Derived for the new one, and not applied yet.
-    await copies(consumer, { owner });
-    expect(await versions()).toEqual([1, 2]);
-    await apply(consumer, 2);
-    expect(await credentialHolders(db, [owner])).toMatchObject([
-      { holders: [consumer, provider].sort().map((node) => ({ node, version: 2, isApplied: true })) },
-    ]);
+    expect(await holders()).toEqual(expect.arrayContaining([{ node: consumer, version: 2, isApplied: false }]));
+    if (sent === null) throw new Error('not sent');
+    await recordReports(db, [report(consumer, 2, sent)], tick());
+    expect(await holders()).toEqual([consumer, provider].sort().map((node) => ({ node, version: 2, isApplied: true })));
     expect(await versions()).toEqual([2]);
   });
 });
@@ -209,7 +233,7 @@ describe('the key that a node has secrets sealed to', () => {
     const [old] = await copies(consumer, { owner });
     const text = await opened(consumer, old);
     const key = generateSealKeyPair();
-    const other = beat(consumer, { sealKey: key.publicKey, epoch: 'e2' });
+    const other = beat(consumer, { sealKey: key.publicKey, reads: READS, epoch: 'e2' });
     expect(await recordNodeBeats(db, [other], tick(), times)).toEqual({ refused: [consumer] });
     expect(await sealKeyOf(consumer)).toBe(keys.get(consumer)?.publicKey);
     expect(await copies(consumer, { owner })).toEqual([old]);
