@@ -6,7 +6,7 @@
 export * from './answers';
 export * from './builds';
 export * from './claims';
-export { type CredentialStatus, credentialHolders, dropPastVersions, ensureCredentials, rotateCredentials, type Sealing } from './credentials';
+export { dropPastVersions, ensureCredentials, rotateCredentials } from './credentials';
 export type { Db } from './db';
 export { openInventory } from './db';
 export * from './declare';
