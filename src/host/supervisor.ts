@@ -43,6 +43,7 @@ printf '%s %s %s\\n' $$ "$(cut -d' ' -f22 /proc/$$/stat)" "$tally_b" >"$tally_d/
 mv -f "$tally_d/$tally_t.supervisor.new" "$tally_d/$tally_t.supervisor" || exit 1
 [ "$(cat "$tally_d/token")" = "$tally_t" ] || exit 0
 while sleep 5 && [ -d /proc/$$ ]; do
+  umask 077
   if [ "$(stat -c %s "$tally_d/log")" -gt ${1 << 20} ]; then
     tail -c ${512 << 10} "$tally_d/log" >"$tally_d/log.old" && : >"$tally_d/log"
   fi
