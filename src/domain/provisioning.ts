@@ -122,9 +122,13 @@ export interface Instance {
   readonly parameters: Readonly<Record<string, string>>;
 }
 
+/** Whoever is on the same node need not say where that is. */
+const NEAR = '127.0.0.1';
+
 /** What the templated resources of an instance may refer to, beside its secrets and the facts of the provider's node. */
-export function valuesOfInstance(provision: InstanceProvision, instance: Instance): Record<string, string> {
-  const { address } = instance.consumerNode.facts;
+export function valuesOfInstance(provision: InstanceProvision, instance: Instance, providerNode: string): Record<string, string> {
+  const near = instance.consumerNode.name === providerNode ? NEAR : undefined;
+  const address = instance.consumerNode.facts.address ?? near;
   const defaults = Object.entries(provision.parameters).flatMap(([name, one]) => (one.default === undefined ? [] : [[name, one.default] as const]));
   const parameters = { ...Object.fromEntries(defaults), ...instance.parameters };
   return {
@@ -149,8 +153,8 @@ export function givenBy(provision: InstanceProvision, instance: Instance, provid
   const values: Record<string, string> = {};
   const secrets: Record<string, string> = {};
   const lacking: Record<string, string> = {};
-  const own = valuesOfInstance(provision, instance);
-  const near = provider.name === holder ? '127.0.0.1' : undefined;
+  const own = valuesOfInstance(provision, instance, provider.name);
+  const near = provider.name === holder ? NEAR : undefined;
   const ofProvider = ofNode(provider);
   for (const [key, text] of Object.entries(provision.gives)) {
     const [, secret] = /^\$\{secret\.([^}]+)\}$/.exec(text) ?? [];

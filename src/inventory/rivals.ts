@@ -23,7 +23,7 @@ export function holderOf(module: string, manifest: Manifest, node: NodeFacts, ma
 function shownForInstance(manifest: Manifest, node: NodeFacts, instance: Made): string[] {
   const provision = provisionOf(manifest, instance.wants);
   if (provision === null) return [];
-  const own = valuesOfInstance(provision, instance);
+  const own = valuesOfInstance(provision, instance, node.name);
   const ofProvider = ofNode(node);
   return shownBy(provision.resources, (name) => own[name] ?? ofProvider(name));
 }

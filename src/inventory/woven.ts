@@ -64,7 +64,7 @@ export async function readWoven(tx: Db, sealing: Sealing, to: SealedFor): Promis
     const secrets = Object.fromEntries(
       provision.secrets.map((name): [string, Wanted] => [`secret.${name}`, { owner: row.id, name, version: row.secretVersion }]),
     );
-    return [{ module: row.provider, values: valuesOfInstance(provision, row), secrets, resources: provision.resources }];
+    return [{ module: row.provider, values: valuesOfInstance(provision, row, to.node), secrets, resources: provision.resources }];
   });
   const wanted = parts.flatMap((part) => Object.values(part.secrets));
   await ensureCredentials(tx, sealing, wanted);

@@ -117,7 +117,7 @@ describe('an instance', () => {
     if ('wrong' in found) throw new Error(found.wrong);
     expect(misfit(route, found.values)).toBeNull();
     const instance: Instance = { name: 'notes-route', consumer: 'notes', consumerNode: beta, parameters: found.values };
-    expect(valuesOfInstance(route, instance)).toEqual({
+    expect(valuesOfInstance(route, instance, 'alpha')).toEqual({
       'instance.name': 'notes-route',
       'instance.consumer': 'notes',
       'instance.node': 'beta',
