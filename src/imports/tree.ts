@@ -62,7 +62,7 @@ function shown(raw: Buffer): string {
 }
 
 /** No link is followed and no pipe waited for: the tree was written by anyone. */
-export async function readWhole(path: Buffer, mostBytes: number): Promise<Buffer | null> {
+async function readWhole(path: Buffer, mostBytes: number): Promise<Buffer | null> {
   try {
     const file = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
     try {

@@ -65,6 +65,8 @@ describe('what imports', () => {
     ['a.jsx', `const a = <A b={require('a')}>import 'not' {import('b')}</A>;`, ['a', 'b']],
     ['a.js', `const a = <A/>; import 'a';`, ['a']],
     ['a.tsx', `const f = <T,>(x: T) => <A<T> b="import 'not'">{x}</A>; import 'a';`, ['a']],
+    ['a.ts', `import a from 'a';\nexport * from 'b';\nexport type { C, D } from 'c';\nexport const e = Array.from([]);`, ['a', 'b', 'c']],
+    ['a.ts', `export {} from 'a'; export type { /* none */ } from 'b'; export /* */ { } from 'c'; export {};`, ['a', 'b', 'c']],
     ['a.mts', `import a, { type B } from 'a' with { type: 'json' };`, ['a']],
     ['a.cts', `import a = require('a'); export = a;`, ['a']],
     ['a.ts', '\uFEFFimport "a"', ['a']],
@@ -161,9 +163,9 @@ describe('what cannot be known', () => {
     ]);
   });
 
-  test('is what a file with a syntax error imports; the others are read', async () => {
+  test('is all that a file with a syntax error imports; what is seen of it and the other files count', async () => {
     const { imports, unknown } = await read({ 'a.ts': `import 'a';\nconst = 1;`, 'b.ts': `import 'b'` });
-    expect(imports.map(({ name }) => name)).toEqual(['b']);
+    expect(imports.map(({ name }) => name)).toEqual(['a', 'b']);
     expect(unknown).toEqual([{ kind: 'unparsed', file: 'a.ts', line: 2, reason: expect.stringContaining('does not parse: ') }]);
   });
 
@@ -175,7 +177,7 @@ describe('what cannot be known', () => {
   });
 
   test('is a file nested deeper than the stack', async () => {
-    const { unknown } = await read({ 'a.js': `import 'a'; a${' + a'.repeat(20_000)}` });
+    const { unknown } = await read({ 'a.js': `require('a'); a${' + a'.repeat(20_000)}` });
     expect(unknown).toEqual([{ kind: 'unparsed', file: 'a.js', line: 1, reason: 'is nested too deeply to be read' }]);
   });
 

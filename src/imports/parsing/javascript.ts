@@ -1,6 +1,7 @@
 import type {
   CallExpression,
   Comment,
+  EcmaScriptModule,
   Expression,
   ImportExpression,
   ParseResult,
@@ -66,8 +67,9 @@ export function usesOf(path: string, source: string): Outcome<JavaScriptUse> {
       else uses.push({ ...found, line: lineOf(at), isTypesReference: false });
     }
   };
-  visit(result, add, addEach);
-  if (TYPESCRIPT.test(path)) {
+  if (needsTree(source, result.module)) visit(result, add, addEach);
+  else for (const { text, at } of statements(result.module)) add(text, at);
+  if (TYPESCRIPT.test(path) && source.includes('<reference')) {
     for (const { text, at } of references(result.program, result.comments))
       uses.push({ text, isBeginning: false, line: lineOf(at), isTypesReference: true });
   }
@@ -104,6 +106,26 @@ function readings(path: string): ParserOptions[] {
   const script: ParserOptions = { lang: 'jsx', sourceType: 'commonjs' };
   if (path.endsWith('.cjs')) return [script, { lang: 'jsx', sourceType: 'module' }];
   return [{ lang: 'jsx', sourceType: 'unambiguous' }, script, types];
+}
+
+/**
+ * What stands in statements alone is listed by the parser without the tree, which costs several times the parsing to bring over. The tree
+ * is needed as soon as the text may say more: another `import` than these, a `require`, a declared module, an `export {}` that is not listed.
+ */
+function needsTree(source: string, { staticImports }: EcmaScriptModule): boolean {
+  if (MORE_THAN_STATEMENTS.test(source)) return true;
+  const words = source.match(/\bimport\b/g)?.length ?? 0;
+  return words !== staticImports.length;
+}
+
+const MORE_THAN_STATEMENTS = /require|Require|\bdeclare\b|\bexport\s*(?:type\s*)?(?:\/[/*]|\{\s*(?:\}|\/[/*]))/;
+
+function statements({ staticImports, staticExports }: EcmaScriptModule): { text: string; at: number }[] {
+  const exported = staticExports.flatMap(({ start, entries }) => {
+    const from = entries[0]?.moduleRequest?.value;
+    return from === undefined ? [] : [{ text: from, at: start }];
+  });
+  return [...staticImports.map(({ start, moduleRequest }) => ({ text: moduleRequest.value, at: start })), ...exported];
 }
 
 function visit(result: ParseResult, add: (text: string, at: number) => void, addEach: (of: Expression, at: number, call: string) => void): void {
