@@ -29,6 +29,7 @@ import type { Sandbox } from './sandbox';
 import type { Stopper } from './stopper';
 
 const CHECK_APART_MS = 2_100;
+const INPUTS_TOLD = 100;
 
 /**
  * One attempt at one closure: checkout, fetch, run, test, pack, push. It always answers: what is the module's own is `failed`,
@@ -128,6 +129,8 @@ async function make(tools: BuildTools, attempt: Attempt, clock: Clock, place: { 
   const laid = await layInputs(request.inputs, tools.registry, work, tree, stopper.signal);
   if (typeof laid === 'string') return failed('inputs', laid, []);
   const inputs = [...laid.recorded];
+  for (const { module: from, artifact, digest } of inputs.slice(0, INPUTS_TOLD)) attempt.log.say(`input ${from}/${artifact} ${digest}`);
+  if (inputs.length > INPUTS_TOLD) attempt.log.say(`and ${inputs.length - INPUTS_TOLD} inputs more`);
   const stopped = await runCommands(tools, attempt, clock, { ...place, manifest: reading.manifest, laid });
   if (stopped !== null) {
     const { kind, step, reason, missing } = stopped;

@@ -51,7 +51,7 @@ export async function runCommand(run: CommandRun): Promise<Stopped | null> {
   const memoryBytes = Math.min(memory ?? Number.POSITIVE_INFINITY, limits.memoryBytes ?? Number.POSITIVE_INFINITY);
   for (const line of run.command.trimEnd().split('\n')) log.say(`$ ${line}`);
   const hasNetwork = step === 'fetch' || network;
-  const missing = createMissingNames();
+  const missing = createMissingNames(run.laid.recorded.flatMap(({ names }) => names));
   const ending = await run.sandbox.run({
     command: run.command,
     tree: run.work.tree,

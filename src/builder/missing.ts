@@ -38,7 +38,9 @@ const SAID: ReadonlyArray<readonly [Language, RegExp]> = [
 
 const COLOUR = new RegExp(`${'\u001b'}\\[[0-9;]*m`, 'g');
 
-export function createMissingNames(): MissingNames {
+/** @param known what was laid for the build: a part of it that is not there is no missing module. */
+export function createMissingNames(known: readonly PackageName[]): MissingNames {
+  const isKnown = new Set(known.map(({ language, name }) => `${language} ${name}`));
   const decoder = new TextDecoder('utf-8');
   const found = new Map<string, PackageName>();
   let partial = '';
@@ -48,7 +50,9 @@ export function createMissingNames(): MissingNames {
     for (const [language, said] of SAID) {
       const name = said.exec(plain)?.[1];
       if (name === undefined) continue;
-      for (const candidate of candidatesOf(language, name)) {
+      const candidates = candidatesOf(language, name);
+      if (candidates.some((candidate) => isKnown.has(`${language} ${candidate}`))) continue;
+      for (const candidate of candidates) {
         if (found.size < NAMES_MOST && candidate !== '' && candidate.length <= NAME_MOST)
           found.set(`${language} ${candidate}`, { language, name: candidate });
       }

@@ -73,7 +73,10 @@ describe('Go', () => {
   const env = { GOCACHE: execFileSync('go', ['env', 'GOCACHE'], { encoding: 'utf8' }).trim() };
   const base: Module = {
     artifact: { go: '.' },
-    files: { 'go.mod': 'module example.com/base\n\ngo 1.21\n', 'base.go': 'package base\n\nfunc Y() string { return "base" }\n' },
+    files: {
+      'go.mod': 'module example.com/base\n\ngo 1.21\n\nreplace example.com/other => ../other\n',
+      'base.go': 'package base\n\nfunc Y() string { return "base" }\n',
+    },
   };
   const core = (inputs: Input[]): Module => ({
     artifact: { go: 'lib' },

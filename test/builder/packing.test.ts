@@ -124,6 +124,11 @@ describe('a crate is packed', () => {
       'its Cargo.toml takes version from a workspace, which others do not have: write it out there',
     );
   });
+
+  test('or not at all where it depends on what lies beside it', async () => {
+    const beside = '[package]\nname = "core"\nversion = "0.1.0"\n[target.x.dependencies]\nbase = { path = "../base" }\n';
+    expect((await pack('crate', { ...crate, 'Cargo.toml': beside })).wrong).toMatch(/^its Cargo.toml depends on ..\/base, which others do not have/);
+  });
 });
 
 describe('a wheel is packed', () => {

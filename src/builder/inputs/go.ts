@@ -24,7 +24,12 @@ interface GoFile {
 export async function layGo(inputs: readonly Fetched[], place: Place): Promise<LaidLanguage> {
   const unpacked = await unpackEach(inputs, 'go', place);
   const given = await Promise.all(
-    unpacked.map(async ({ directory, inside }): Promise<GoFile> => ({ directory: inside, text: await readFile(join(directory, 'go.mod'), 'utf8') })),
+    unpacked.map(async ({ directory, inside }): Promise<GoFile> => {
+      const path = join(directory, 'go.mod');
+      const text = withoutReplacements(await readFile(path, 'utf8'));
+      await writeFile(path, text);
+      return { directory: inside, text };
+    }),
   );
   const workspace = await textOf(place.tree, 'go.work');
   const own = await modulesOf(place.tree, workspace);
@@ -39,6 +44,11 @@ export async function layGo(inputs: readonly Fetched[], place: Place): Promise<L
   await mkdir(join(place.tmp, 'workspace'));
   await writeFile(join(place.tmp, 'workspace', 'go.work'), `${lines.join('\n')}\n`);
   return { env: { GOWORK: `${TMP_INSIDE}/workspace/go.work` } };
+}
+
+/** What a module replaces counts only where it is built itself; a workspace would heed it. */
+function withoutReplacements(text: string): string {
+  return text.replace(/^replace\s*\([^)]*\)/gm, '').replace(/^replace[ \t].*$/gm, '');
 }
 
 /** Those that the tree's own workspace names, else all that git tracks. */

@@ -1,4 +1,5 @@
 import { readFile } from 'node:fs/promises';
+import { posix } from 'node:path';
 import { parse, TomlError } from 'smol-toml';
 import { packFiles } from '../../pack';
 import type { BuiltTree } from './sources';
@@ -39,7 +40,10 @@ function inheritedIn(text: string): string | null {
     if (error instanceof TomlError) return `its Cargo.toml cannot be read: ${error.message.split('\n')[0] ?? ''}`;
     throw error;
   }
-  if (typeof cargo !== 'object' || cargo === null || 'workspace' in cargo) return null;
+  if (typeof cargo !== 'object' || cargo === null) return null;
+  const outside = pathOutside(cargo);
+  if (outside !== null) return `its Cargo.toml depends on ${outside}, which others do not have: name a crate of the mesh by its version, as in "*"`;
+  if ('workspace' in cargo) return null;
   const key = inheritedKey(cargo);
   return key === null ? null : `its Cargo.toml takes ${key} from a workspace, which others do not have: write it out there`;
 }
@@ -52,4 +56,22 @@ function inheritedKey(table: object): string | null {
     if (below !== null) return key === 'package' || key.endsWith('dependencies') ? below : `${key}.${below}`;
   }
   return null;
+}
+
+/** A dependency by a path that leaves the crate. */
+function pathOutside(table: object): string | null {
+  for (const [key, value] of Object.entries(table) as Array<[string, unknown]>) {
+    if (typeof value !== 'object' || value === null || Array.isArray(value) || value instanceof Date) continue;
+    // What only its own tests need, nobody else resolves.
+    if (key === 'dev-dependencies') continue;
+    const path = key.endsWith('dependencies') ? pathsOf(value).find((one) => posix.normalize(one).startsWith('..')) : pathOutside(value);
+    if (path != null) return path;
+  }
+  return null;
+}
+
+function pathsOf(dependencies: object): string[] {
+  return (Object.values(dependencies) as unknown[]).flatMap((one) =>
+    typeof one === 'object' && one !== null && 'path' in one && typeof one.path === 'string' ? [one.path] : [],
+  );
 }
