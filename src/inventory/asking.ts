@@ -81,31 +81,33 @@ export async function moduleNames(db: Db, module: string): Promise<ModuleNames> 
   return row ?? { exports: [], outside: 0, unknown: [] };
 }
 
+export interface Side {
+  readonly first: readonly string[];
+  readonly count: number;
+}
+
 export interface Neighbours {
-  readonly module: string;
-  readonly buildsOn: { readonly first: readonly string[]; readonly count: number };
-  readonly builtOnBy: { readonly first: readonly string[]; readonly count: number };
+  readonly buildsOn: Side;
+  readonly builtOnBy: Side;
 }
 
 const MOST_NEIGHBOURS = 8;
+const NOBODY: Side = { first: [], count: 0 };
 
 /** The neighbours of the modules that have any: all, or those that are named. */
 export async function neighbours(db: Db, modules: readonly string[] | null = null): Promise<Map<string, Neighbours>> {
-  const rows = await db.query<Neighbours>(
-    `with pair as (
-       select distinct module, input from build_edge where $1::text[] is null or module = any ($1) or input = any ($1)
-     ), side as (
-       select module as name, input as other, true as is_input from pair union all select input, module, false from pair
-     )
-     select name as module,
-       jsonb_build_object('first', to_jsonb((coalesce(array_agg(other order by other) filter (where is_input), '{}'))[1:${MOST_NEIGHBOURS}]),
-         'count', count(*) filter (where is_input)) as "buildsOn",
-       jsonb_build_object('first', to_jsonb((coalesce(array_agg(other order by other) filter (where not is_input), '{}'))[1:${MOST_NEIGHBOURS}]),
-         'count', count(*) filter (where not is_input)) as "builtOnBy"
-     from side where $1::text[] is null or name = any ($1) group by name`,
-    [modules],
-  );
-  return new Map(rows.map((row) => [row.module, row]));
+  const side = async (near: 'module' | 'input', far: 'module' | 'input'): Promise<Array<Side & { readonly name: string }>> =>
+    await db.query(
+      `select name, (array_agg(other order by other collate "C"))[1:${MOST_NEIGHBOURS}] as first, count(*)::int as count
+       from (select distinct ${near} as name, ${far} as other from build_edge where $1::text[] is null or ${near} = any ($1)) pair group by name`,
+      [modules],
+    );
+  const [inputs, dependants] = await Promise.all([side('module', 'input'), side('input', 'module')]);
+  const found = new Map<string, Neighbours>(inputs.map(({ name, first, count }) => [name, { buildsOn: { first, count }, builtOnBy: NOBODY }]));
+  for (const { name, first, count } of dependants) {
+    found.set(name, { buildsOn: found.get(name)?.buildsOn ?? NOBODY, builtOnBy: { first, count } });
+  }
+  return found;
 }
 
 export interface PlannedModule {

@@ -37,11 +37,14 @@ function wordsOf(program: Command): Words[] {
   return all;
 }
 
-/** What the command's arguments are named after. */
+/** What the command's arguments, and those of its options, are named after. */
 function namesOf(command: Command): Words['names'] {
-  const named = command.registeredArguments.map((argument) => argument.name());
+  const named = [
+    ...command.registeredArguments.map((argument) => argument.name()),
+    ...command.options.flatMap((option) => /[<[](\w+)[>\]]$/.exec(option.flags)?.[1] ?? []),
+  ];
   return [
-    ...(named.includes('module') || named.includes('name') ? (['modules'] as const) : []),
+    ...(['module', 'name', 'artifact'].some((word) => named.includes(word)) ? (['modules'] as const) : []),
     ...(named.includes('node') || named.includes('name') ? (['nodes'] as const) : []),
   ];
 }
