@@ -92,12 +92,36 @@ export const moduleGraph = z.strictObject({
   unknown: z.array(z.strictObject({ kind: z.enum(['unparsed', 'computed']), ...codePlace, reason: z.string() })),
 });
 
+const finding = z.strictObject({ isRight: z.boolean(), says: z.string() });
+
 export const verifyAnswer = z.strictObject({
-  /** repository@digest of each artifact that was looked at. */
-  artifacts: z.array(
-    z.strictObject({ artifact: z.string(), isRight: z.boolean(), findings: z.array(z.strictObject({ isRight: z.boolean(), says: z.string() })) }),
-  ),
   isRight: z.boolean(),
+  artifacts: z.array(
+    z.strictObject({
+      /** repository@digest */
+      artifact: z.string(),
+      isRight: z.boolean(),
+      findings: z.array(finding),
+      /** Whose key signed the statement that counts: a builder's name, else how the key begins; null where none does. */
+      signedBy: maybe(z.string()),
+      /** As that statement says. */
+      built: maybe(
+        z.strictObject({
+          module: z.string(),
+          git: z.string(),
+          ref: z.string(),
+          commit: z.string(),
+          platform: z.string(),
+          mesh: z.string(),
+          closure: z.string(),
+          builder: z.string(),
+          startedAt: z.string(),
+          finishedAt: z.string(),
+        }),
+      ),
+      inputs: z.array(z.strictObject({ module: z.string(), artifact: z.string(), repository: z.string(), digest: z.string(), isThere: z.boolean() })),
+    }),
+  ),
 });
 
 /* What is asked */
@@ -108,6 +132,9 @@ const asked = z.string().min(1).max(200);
 export const graphQuery = z.strictObject({ module: asked.optional(), direction: z.enum(['outbound', 'inbound']).default('outbound') });
 
 export const planQuery = z.strictObject({ if: asked.optional() });
+
+/** A digest, repository@digest or MODULE[/ARTIFACT]. */
+export const verifyQuery = z.strictObject({ artifact: z.string().min(1).max(500) });
 
 export type GraphEdge = Read<z.infer<typeof graphEdge>>;
 export type GraphAnswer = Read<z.infer<typeof graphAnswer>>;
