@@ -2,11 +2,13 @@
 import os from 'node:os';
 import type { Benchmark, Figure } from './figure';
 import { affected } from './figures/affected';
+import { cascade } from './figures/cascade';
 import { deliverOverhead } from './figures/deliverOverhead';
 import { deliverThousand } from './figures/deliverThousand';
 import { hostNoop } from './figures/hostNoop';
 import { inspectGo } from './figures/inspectGo';
 import { inspectTypeScript } from './figures/inspectTypeScript';
+import { noopOverNinja } from './figures/noopOverNinja';
 import { planOverTurbo } from './figures/planOverTurbo';
 import { reportsPerSecond } from './figures/reportsPerSecond';
 import { setupSeconds } from './figures/setupSeconds';
@@ -15,9 +17,11 @@ import { sweepTenThousand } from './figures/sweepTenThousand';
 const benchmarks: readonly Benchmark[] = [
   sweepTenThousand,
   affected,
+  noopOverNinja,
   reportsPerSecond,
   deliverOverhead,
   deliverThousand,
+  cascade,
   hostNoop,
   inspectGo,
   inspectTypeScript,

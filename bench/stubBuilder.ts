@@ -1,7 +1,7 @@
 /** A builder that speaks through the real queues and runs no process: it claims, and answers at once. */
 import { randomBytes } from 'node:crypto';
 import { EXCHANGES, type Link, openLink, QUEUES, ROUTES } from '../src/link';
-import { buildRequest, inspectRequest } from '../src/schema/messages';
+import { buildRequest, type ExportedName, type ImportedName, inspectRequest } from '../src/schema/messages';
 
 const NAME = 'stub';
 const PLATFORM = 'linux-amd64';
@@ -13,7 +13,10 @@ export interface StubBuilder {
   stop(): Promise<void>;
 }
 
-export async function startStubBuilder(amqpUrl: string, prefetch: number): Promise<StubBuilder> {
+/** What an inspection says of a module's code; nothing where it is not told. */
+export type CodeOf = (module: string) => { readonly exports?: ExportedName[]; readonly imports?: ImportedName[] };
+
+export async function startStubBuilder(amqpUrl: string, prefetch: number, codeOf: CodeOf = () => ({})): Promise<StubBuilder> {
   const link = await openLink({ url: amqpUrl, name: 'stub builder' });
   let built = 0;
   const claimed = async (request: string, attempt: number): Promise<boolean> => {
@@ -29,16 +32,16 @@ export async function startStubBuilder(amqpUrl: string, prefetch: number): Promi
     const { request, attempt, module } = inspectRequest.parse(JSON.parse(delivery.body.toString()));
     if (await claimed(request, attempt)) {
       const manifest = { module, declare: 'auto' };
-      await answer(link, { kind: 'inspect', request, attempt, outcome: 'valid', manifest, notes: [] });
+      await answer(link, { kind: 'inspect', request, attempt, outcome: 'valid', manifest, notes: [], ...codeOf(module) });
     }
     delivery.ack();
   });
   await link.consume(`build.${PLATFORM}`, { prefetch }, async (delivery) => {
-    const { request, attempt, module } = buildRequest.parse(JSON.parse(delivery.body.toString()));
+    const { request, attempt, module, inputs } = buildRequest.parse(JSON.parse(delivery.body.toString()));
     if (await claimed(request, attempt)) {
       const digest = `sha256:${randomBytes(32).toString('hex')}`;
       const artifacts = [{ name: module, kind: 'file', repository: `tally/${module}`, digest, blob: digest, size: 1 }];
-      await answer(link, { kind: 'build', request, attempt, outcome: 'fit', artifacts, inputs: [], provenance: null, log: null, steps: {} });
+      await answer(link, { kind: 'build', request, attempt, outcome: 'fit', artifacts, inputs, provenance: null, log: null, steps: {} });
       built += 1;
     }
     delivery.ack();
