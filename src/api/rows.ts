@@ -6,12 +6,18 @@ import type { Neighbours } from '../inventory/asking';
 import type { Alarm, BuilderRow, ModuleRow, NodeRow, StuckRow, Urgency } from '../schema/api';
 
 const NONE = { first: [], count: 0 };
+/** So long it is said of a module that its newest build came out the same. */
+export const CUT_OFF_SHOWN_MS = 3_600_000;
 
-/**
- * @param beside its neighbours in the graph, where it has any
- * @param stuckOn a node that it is stuck on: there a person looks first
- */
-export function moduleRow(status: ModuleStatus, beside?: Neighbours, stuckOn: string | null = null): ModuleRow {
+interface Around {
+  /** Its neighbours in the graph, where it has any. */
+  readonly beside?: Neighbours | undefined;
+  /** A node that it is stuck on: there a person looks first. */
+  readonly stuckOn?: string | undefined;
+  readonly cutOffAt?: string | undefined;
+}
+
+export function moduleRow(status: ModuleStatus, { beside, stuckOn, cutOffAt }: Around = {}): ModuleRow {
   const urgency = urgencyOf(status);
   return {
     module: status.module,
@@ -22,13 +28,14 @@ export function moduleRow(status: ModuleStatus, beside?: Neighbours, stuckOn: st
     headline: headlineOf(status, urgency),
     reason: status.reason,
     since: status.since,
-    remedy: urgency === 'needs you' ? remedyOf(status, stuckOn) : null,
+    remedy: urgency === 'needs you' ? remedyOf(status, stuckOn ?? null) : null,
     head: status.head,
     next: status.next,
     counts: status.counts,
     isHeld: status.isHeld,
     buildsOn: beside?.buildsOn ?? NONE,
     builtOnBy: beside?.builtOnBy ?? NONE,
+    cutOffAt: cutOffAt ?? null,
   };
 }
 
@@ -84,6 +91,8 @@ function remedyOf(status: ModuleStatus, stuckOn: string | null): string {
       return `tally declare ${module} --why "…"`;
     case 'unreadable':
       return `tally module show ${module}`;
+    case 'cycle':
+      return `tally graph ${module}`;
     default:
       return `tally why ${module}`;
   }

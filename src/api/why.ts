@@ -1,6 +1,6 @@
 /** `tally why`: the facts that a comparison weighed, one sentence each, and what it made of them. */
 
-import type { Comparison, Facts, PlacementFacts, RequestFacts } from '../domain/facts';
+import type { Comparison, Facts, PlacementFacts, RequestFacts, SettlingInput } from '../domain/facts';
 import { short } from '../domain/line';
 import { minuteOf } from '../domain/times';
 import type { WhyAnswer } from '../schema/api';
@@ -51,7 +51,7 @@ function sourceFacts(facts: Facts): string[] {
 const MOST_INPUTS = 10;
 
 function graphFacts({ graph }: Facts): string[] {
-  const { inputs, staleSince } = graph;
+  const { inputs, staleSince, cycle, bootstrap } = graph;
   const named = inputs
     .slice(0, MOST_INPUTS)
     .map(
@@ -62,7 +62,24 @@ function graphFacts({ graph }: Facts): string[] {
   return [
     ...(inputs.length === 0 ? [] : [`inputs: ${named.join(', ')}${more}`]),
     ...(staleSince === null ? [] : [`stale: this source with these inputs has had no verdict since ${minuteOf(staleSince)}`]),
+    ...listed(graph.settling.map(settlingFact)),
+    ...listed(graph.missing.map((input) => `missing: ${input.because}, waited for since ${minuteOf(input.since)}`)),
+    ...(cycle === null ? [] : [`cycle: ${cycle.join(' → ')}`]),
+    ...(bootstrap === null ? [] : [`bootstrap cycle: ${bootstrap.join(' → ')}, each of which waits for the next one's first fit build`]),
+    ...graph.conflicts.map(({ name, module }) => `exports: ${name} is exported by ${module} as well, and was before`),
+    ...listed(graph.unparsed.map((file) => `edges: those of before stay in force, ${file}`)),
   ];
+}
+
+function settlingFact({ module, state, takenBy, since, progressAt, path }: SettlingInput): string {
+  const by = takenBy === null ? '' : ` on ${takenBy}`;
+  const way = path.length > 2 ? `, reached by ${path.join(' → ')}` : '';
+  return `settling: ${module} is ${state}${by} since ${minuteOf(since)}, last progress ${minuteOf(progressAt)}${way}`;
+}
+
+function listed(sentences: readonly string[]): string[] {
+  if (sentences.length <= MOST_INPUTS) return [...sentences];
+  return [...sentences.slice(0, MOST_INPUTS), `… and ${sentences.length - MOST_INPUTS} more like that`];
 }
 
 function requestFact(request: RequestFacts): string {
@@ -96,6 +113,12 @@ function decisionFacts(facts: Facts): string[] {
 }
 
 function placementFact(placement: PlacementFacts): string {
+  const { blocked } = placement;
+  const standing = standingFact(placement);
+  return blocked === null ? standing : `${standing}; the effective build is not declared since ${minuteOf(blocked.since)}: ${blocked.reason}`;
+}
+
+function standingFact(placement: PlacementFacts): string {
   const { node, build, applied } = placement;
   const away = placement.awaySince === null ? '' : `; away since ${minuteOf(placement.awaySince)}`;
   if (build === null) return `${node}: assigned, nothing declared yet${away}`;

@@ -25,3 +25,13 @@ test('a head that git has said and nothing has been compared with yet is not in 
   expect(moduleRow(inStep).urgency).toBe('in step');
   expect(moduleRow({ ...inStep, head: 'b'.repeat(40) }).urgency).toBe('moving');
 });
+
+test('a row of what waits for an input says for which, and a cycle is looked at in the graph', () => {
+  const waiting = 'source aaaaaaa · waiting for core (building on builder-1) since 2026-11-29T14:02Z · declared on 3 · applied on 3';
+  const moving = moduleRow({ ...inStep, situation: 'waiting', next: 'wait', inStep: false, line: waiting });
+  expect(moving).toMatchObject({ urgency: 'moving', remedy: null });
+  expect(moving.headline).toContain('waiting for core (building on builder-1) since');
+  const reason = 'kiosk → core → kiosk is a cycle of build edges: none of them is built until one import is gone';
+  const cycle = moduleRow({ ...inStep, situation: 'cycle', inStep: false, needsPerson: true, line: 'source aaaaaaa', reason });
+  expect(cycle).toMatchObject({ urgency: 'needs you', remedy: 'tally graph kiosk', headline: `cycle: ${reason}` });
+});
