@@ -146,7 +146,8 @@ export interface PlanRow {
 export async function planRows(db: Db): Promise<PlanRow[]> {
   return db.query(
     `select m.name as module, m.next, case when m.next in ('declare', 'ask', 'track') then e.commit else m.head_commit end as commit, coalesce(m.reason, '') as reason,
-       array(select p.node from placement p where p.module = m.name and m.effective_build is not null and p.build_id is distinct from m.effective_build order by p.node) as undeclared,
+       array(select p.node from placement p where p.module = m.name and m.effective_build is not null and p.build_id is distinct from m.effective_build
+         and p.blocked_build is distinct from m.effective_build order by p.node) as undeclared,
        array(select p.node from placement p where p.module = m.name and p.build_id is not null and not p.is_applied order by p.node) as outstanding
      from module m left join build e on e.id = m.effective_build
      where m.next <> 'nothing' order by m.name`,

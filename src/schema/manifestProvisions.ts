@@ -1,5 +1,6 @@
 /** What a module requires and provides, and who can fill in which reference: names that must exist, and where a secret may stand. */
-import type { InstanceProvision, Instantiation, Manifest } from './manifest';
+import { bindingNameOf } from '../domain/provisioning';
+import type { InstanceProvision, Manifest } from './manifest';
 import type { Finding } from './manifestFile';
 import { suggest } from './manifestIssues';
 import { isPrivateMode } from './primitives';
@@ -20,7 +21,7 @@ const OF_AN_INSTANCE = ['instance.name', 'instance.consumer', 'instance.node', '
 export function checkRequirements({ requires }: Manifest): Finding[] {
   const seen = new Map<string, number>();
   return requires.flatMap((need, i) => {
-    const key = 'presence' in need ? `presence ${need.presence}` : `binding ${bindingOf(need)}`;
+    const key = 'presence' in need ? `presence ${need.presence}` : `binding ${bindingNameOf(need)}`;
     const before = seen.get(key);
     seen.set(key, i);
     if (before === undefined) return [];
@@ -30,7 +31,7 @@ export function checkRequirements({ requires }: Manifest): Finding[] {
     return [
       {
         path: ['requires', i, at],
-        message: `requires[${before}] is bound as \`${bindingOf(need)}\` already: give this one another name with \`as\``,
+        message: `requires[${before}] is bound as \`${bindingNameOf(need)}\` already: give this one another name with \`as\``,
       },
     ];
   });
@@ -63,7 +64,7 @@ function checkTemplate(given: InstanceProvision, path: Path): Finding[] {
 
 export function checkReferencesOfModule(manifest: Manifest): Finding[] {
   const { requires, claims, provides, resources } = manifest;
-  const bindings = requires.flatMap((need) => ('presence' in need ? [] : [`bind.${bindingOf(need)}.`]));
+  const bindings = requires.flatMap((need) => ('presence' in need ? [] : [`bind.${bindingNameOf(need)}.`]));
   const own = known(['root', ...OF_A_NODE, ...bindings]);
   return [
     ...checkReferences(resources, ['resources'], own),
@@ -88,10 +89,6 @@ function checkGiven(given: InstanceProvision, path: Path): Finding[] {
 
 function known(names: readonly string[], secrets: readonly string[] = []): Known {
   return { names, secrets };
-}
-
-export function bindingOf(need: Instantiation): string {
-  return need.as ?? need.instantiation;
 }
 
 function checkReferences(value: unknown, path: Path, allowed: Known): Finding[] {
