@@ -89,8 +89,7 @@ export async function cratesOf(tree: SourceTree, reading: Reading): Promise<Crat
       if (own === undefined) continue;
       const crate = crateOf(one, root, { directory: directoryOf(path), workspace: inTree(root, found.workspace_root) });
       byDirectory.set(crate.directory, crate);
-      if (isTestPath(path)) continue;
-      places.set(underscored(one.name), crate.directory);
+      if (!isTestPath(path)) places.set(underscored(one.name), crate.directory);
       if (crate.library !== null) declared.push(...(await namesOf(one.name, crate.library, own, tree)));
     }
   }

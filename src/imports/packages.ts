@@ -73,8 +73,8 @@ export async function packagesOf(tree: SourceTree): Promise<Packages> {
     const { name, imports, workspaces, ...rest } = value;
     byDirectory.set(directory, { directory, name, imports, dependencies: dependenciesOf(rest) });
     if (workspaces !== undefined) members.push({ directory, patterns: workspaces });
-    if (name === undefined || isSample) continue;
-    places.set(name, [...(places.get(name) ?? []), directory]);
+    if (name === undefined) continue;
+    if (!isSample) places.set(name, [...(places.get(name) ?? []), directory]);
     if (own.has(file)) declared.push({ name, directory, file: file.path, line: lineOfName(text, name) });
   }
   const directories = new Set(tree.files.flatMap(({ path }) => upwards(directoryOf(path))));

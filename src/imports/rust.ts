@@ -35,12 +35,13 @@ interface Parsed {
 
 function collected(parsed: readonly Parsed[], crates: Crates): Omit<LanguageFindings, 'declared'> {
   const modules = modulesOf(parsed);
+  const unseen = unseenOf(parsed);
   const imports: FoundImport[] = [];
   const copies = new Map<string, string>();
   for (const { path, outcome, crate } of parsed) {
     const isTestFile = isOfTests(path, crate, modules.tests);
     for (const use of outcome.uses) {
-      const found = use.kind === 'mod' ? null : importOf(use, path, crate, modules.names);
+      const found = use.kind === 'mod' ? null : importOf(use, path, crate, modules.names.get(crate.directory), unseen.has(crate));
       if (found === null) continue;
       const copy = found.place ?? crates.places.get(found.library) ?? null;
       if (copy === null) {
@@ -56,9 +57,27 @@ function collected(parsed: readonly Parsed[], crates: Crates): Omit<LanguageFind
   return { imports, unknown: [...crates.unknown, ...unknown], notes };
 }
 
+/** Crates with a dependency that nothing in them calls by its package's name: it may be called otherwise. */
+function unseenOf(parsed: readonly Parsed[]): Set<Crate> {
+  const called = new Map<Crate, Set<string>>();
+  for (const { crate, outcome } of parsed) {
+    const names = called.get(crate) ?? new Set();
+    called.set(crate, names);
+    for (const { name } of outcome.uses) names.add(name);
+  }
+  return new Set(
+    [...called].filter(([{ dependencies }, names]) => [...dependencies.keys()].some((name) => !names.has(name))).map(([crate]) => crate),
+  );
+}
+
+interface NamesOfModules {
+  readonly all: ReadonlySet<string>;
+  readonly atRoot: ReadonlySet<string>;
+}
+
 interface Modules {
   /** Of each crate, by its directory, the names of all modules in it. */
-  readonly names: ReadonlyMap<string, { all: ReadonlySet<string>; atRoot: ReadonlySet<string> }>;
+  readonly names: ReadonlyMap<string, NamesOfModules>;
   /** Files without their ending, which `mod` under `#[cfg(test)]` names. */
   readonly tests: ReadonlySet<string>;
 }
@@ -93,20 +112,19 @@ function isOfTests(path: string, crate: Crate, tests: ReadonlySet<string>): bool
   return parts.some((_, at) => tests.has(parts.slice(0, at + 1).join('/')));
 }
 
-function importOf(use: RustUse, path: string, crate: Crate, modules: Modules['names']): Dependency | null {
+function importOf(use: RustUse, path: string, crate: Crate, modules: NamesOfModules | undefined, hasUnseen: boolean): Dependency | null {
   const { name, kind, isAbsolute } = use;
-  const own = modules.get(crate.directory);
   // Until 2018 paths of `use` began at the root of the crate.
-  if (crate.edition === '2015' && kind === 'use' && own?.atRoot.has(name) === true) return null;
+  if (crate.edition === '2015' && kind === 'use' && modules?.atRoot.has(name) === true) return null;
   const dependencies = crate.dependencies.get(name);
   const [first] = dependencies ?? [];
   if (dependencies !== undefined && first !== undefined) {
     const isBuild = nameOf(path) === 'build.rs';
     return { ...first, isOnlyOfTests: !isBuild && dependencies.every(({ isOnlyOfTests }) => isOnlyOfTests) };
   }
-  // A library need not be called as its package is: what is asked for by name and lies nowhere here is one.
-  const isAsked = kind === 'extern' || kind === 'use';
+  // A library need not be called as its package is: what is asked for by name and lies nowhere here may be one.
+  const isAsked = hasUnseen && (kind === 'extern' || kind === 'use');
   if (!isAsked || SYSROOT.has(name) || name === crate.library || name !== underscored(name.toLowerCase())) return null;
-  if (!isAbsolute && kind === 'use' && own?.all.has(name) === true) return null;
-  return crate.dependencies.size === 0 ? null : { library: name, isOnlyOfTests: false, place: null };
+  if (!isAbsolute && kind === 'use' && modules?.all.has(name) === true) return null;
+  return { library: name, isOnlyOfTests: false, place: null };
 }

@@ -99,6 +99,11 @@ describe('what imports', () => {
     expect(await names(files)).toEqual(['coretypes']);
   });
 
+  test('is of no library where each that Cargo.toml names is called', async () => {
+    const files = { 'Cargo.toml': cargo('core-types = "1"'), 'src/lib.rs': 'use core_types::*; use command::A;' };
+    expect(await names(files)).toEqual(['core_types']);
+  });
+
   test('is nothing of the package itself', async () => {
     const files = { 'Cargo.toml': cargo('a = "1"'), 'src/lib.rs': '', 'src/main.rs': 'use app::x; extern crate app;', 'tests/t.rs': 'use app::y;' };
     expect(await names(files)).toEqual([]);

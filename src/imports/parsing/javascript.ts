@@ -29,7 +29,7 @@ export interface JavaScriptUse {
 }
 
 /** Larger files are what a bundler wrote; a syntax tree takes some 50 times its text. */
-const MOST_BYTES = 2 << 20;
+const MOST_BYTES = 4 << 20;
 /** Of its beginning a file without text is known. */
 const BEGINNING = 8_192;
 /** Without one of these words a file imports nothing. */
