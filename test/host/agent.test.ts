@@ -1,5 +1,6 @@
 import { rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
+import { keptSealKey } from '../../src/host/secrets';
 import { createRegistryClient, pushArtifact } from '../../src/registry';
 import { eventually } from '../support/eventually';
 import { registryUrl } from '../support/servers';
@@ -33,7 +34,14 @@ test('what is declared is applied from the registry, beaten and reported; what i
   rmSync(join(m.state, 'blobs'), { recursive: true });
   mesh.startHost();
   const [first] = await eventually(() => (mesh.beats.length > 0 ? mesh.beats : null), waiting);
-  expect(first).toMatchObject({ node: 'alpha', received: null, applied: null, reportNumber: 0, reads: { versions: [1] } });
+  expect(first).toMatchObject({
+    node: 'alpha',
+    received: null,
+    applied: null,
+    reportNumber: 0,
+    reads: { versions: [1], features: ['secrets', 'undo', 'environmentFile'] },
+  });
+  expect(first?.sealKey).toBe(keptSealKey(m.state).publicKey);
   expect(statSync(join(m.state, 'node.key')).mode & 0o777).toBe(0o600);
 
   const one = declarationOf([archive('/srv/site', ref), file('/etc/x', 'x', { module: 'n' })], 1);
