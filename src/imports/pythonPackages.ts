@@ -11,9 +11,10 @@ export interface PythonPackages {
 }
 
 interface Roots {
+  /** The directory of the code and those above it. */
+  readonly above: readonly string[];
   readonly own: readonly string[];
-  /** Where a copy may lie: carried along, or another project of the tree. */
-  readonly others: readonly string[];
+  readonly carried: readonly string[];
 }
 
 const SUFFIXES = ['.py', '.pyi', '.pyx', '.pyw'];
@@ -24,7 +25,9 @@ const CARRIED = ['vendor', '_vendor', 'site-packages'];
 export function pythonPackages(tree: SourceTree, declared: readonly DeclaredName[]): PythonPackages {
   const { directories, modules, packages } = layout(tree);
   const copies = new Map<string, string>();
-  const projects = [...new Set(declared.map(({ directory }) => directory))].flatMap((directory) => [directory, joined(directory, 'src')]);
+  const byName = new Map<string, string[]>();
+  for (const { name, directory } of declared) byName.set(name, [...(byName.get(name) ?? []), directory]);
+  const projects = new Set(declared.map(({ directory }) => directory));
   const rootsOf = new Map<string, Roots>();
 
   const roots = (file: string): Roots => {
@@ -34,10 +37,10 @@ export function pythonPackages(tree: SourceTree, declared: readonly DeclaredName
     const above = upwards(directory);
     // Run as a script or by pytest, a file finds what lies beside it, or beside the outermost package that it is in.
     const beside = above.find((one) => !packages.has(one)) ?? '.';
-    const own = new Set([beside, ...above.filter((one) => !packages.has(one)).map((one) => joined(one, 'src')), '.']);
-    for (const project of projects) if (above.includes(project)) own.add(project);
+    const bare = above.filter((one) => !packages.has(one));
+    const own = new Set([beside, ...bare.map((one) => joined(one, 'src')), ...bare.filter((one) => projects.has(one)), '.']);
     const carried = above.flatMap((one) => CARRIED.map((name) => joined(one, name))).filter((one) => directories.has(one));
-    const found = { own: [...own], others: [...carried, ...projects.filter((one) => !own.has(one))] };
+    const found = { above, own: [...own], carried };
     rootsOf.set(directory, found);
     return found;
   };
@@ -53,17 +56,26 @@ export function pythonPackages(tree: SourceTree, declared: readonly DeclaredName
     return false;
   };
 
+  const used = (name: string, directory: string): true => {
+    copies.set(`${directory} ${name}`, `${name} is the copy in ${directory}, which is used`);
+    return true;
+  };
+
   return {
     isOwn: (file, first) => roots(file).own.some((root) => isThere(root, [first])),
     isInTree(file, name) {
       const parts = name.split('.');
-      const { own, others } = roots(file);
+      const { above, own, carried } = roots(file);
       if (own.some((root) => isThere(root, parts))) return true;
-      const copy = others.find((root) => isThere(root, parts));
-      if (copy === undefined) return false;
-      const [first = ''] = parts;
-      copies.set(`${copy} ${first}`, `${first} is the copy in ${joined(copy, first)}, which is used`);
-      return true;
+      const first = parts[0] ?? '';
+      const copy = carried.find((root) => isThere(root, parts));
+      if (copy !== undefined) return used(first, joined(copy, first));
+      for (const prefix of parts.map((_, at) => parts.slice(0, parts.length - at).join('.'))) {
+        const directories = byName.get(prefix);
+        if (directories === undefined) continue;
+        return directories.some((directory) => above.includes(directory)) || used(prefix, directories[0] ?? '.');
+      }
+      return false;
     },
     notes() {
       const said = [...copies.values()].sort();

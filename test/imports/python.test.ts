@@ -106,7 +106,21 @@ other.import_module("no")
       'third_party/lib/src/lib/__init__.py': '',
     });
     expect(importsOf(found)).toEqual(['away app/__init__.py:3']);
-    expect(found.notes).toEqual(['core is the copy in vendor/core, which is used', 'lib is the copy in third_party/lib/src/lib, which is used']);
+    expect(found.notes).toEqual(['core is the copy in vendor/core, which is used', 'lib is the copy in third_party/lib, which is used']);
+  });
+
+  test('is an edge where another project of the tree only has a file of that name, and none where that is a name of its own', async () => {
+    const found = await derive({
+      'app/main.py': 'import core\nimport shown\n',
+      'examples/one/pyproject.toml': '[project]\nname = "shown"\n',
+      'examples/one/shown/__init__.py': 'import shown\n',
+      'examples/one/core.py': '',
+      'pyproject.toml': '[tool.setuptools.packages.find]\nwhere = ["lib"]\n',
+      'lib/own/__init__.py': '',
+      'scripts/x.py': 'import own\nimport os\n',
+    });
+    expect(importsOf(found)).toEqual(['core app/main.py:1']);
+    expect(found.notes).toEqual(['shown is the copy in examples/one, which is used']);
   });
 
   test('of tests is kept apart', async () => {
