@@ -156,7 +156,7 @@ async function takeVerdict(tx: Db, answer: VerdictAnswer, now: Date): Promise<vo
        select a.* from artifact a join same on same.id = a.build_id
      ), ended as (
        update build set verdict = $2, reason = $3, failed_step = $4, inputs = $5, answered_at = $6, built_by = $7, provenance = $8, log = $9, steps = $10,
-         differing = $12, not_reproducible = exists (select from made join earlier using (name) where made.digest <> earlier.digest)
+         differing = $12, not_reproducible = coalesce(jsonb_array_length($12), 0) > 0 or exists (select from made join earlier using (name) where made.digest <> earlier.digest)
        where id = $1 and verdict is null returning id
      ), artifacts as (
        insert into artifact (build_id, name, kind, repository, digest, blob, size)

@@ -184,7 +184,6 @@ it('five hundred modules inspected in any order, eight at a time, are one graph'
   const cold = await index(order, all);
   expect(cold.edges.length).toBeGreaterThan(1_000);
   expect(await index(shuffled, all)).toEqual(cold);
-  expect(await index([...order].reverse(), all)).toEqual(cold);
   // Warm: everything is inspected again at another commit, and says the same.
   for (const n of [3, 250, 499]) await moduleWith(db, `m${n}`, 'b', all[n] ?? {});
   expect((await keptGraph(db)).edges).toEqual(cold.edges);

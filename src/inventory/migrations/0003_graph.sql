@@ -265,7 +265,8 @@ end $$;
 
 -- Inputs and closure of modules whose head is inspected: each direct edge at the input's effective build, and what that build
 -- was made with, each at its own effective build now. What an effective build used and nobody makes any more is used as it was.
-create function settle_closures(names text[]) returns void language sql as $$
+create function settle_closures(names text[]) returns void language plpgsql as $$
+begin
   with recursive ready as materialized (
     select m.name, m.head_commit from module m join inspection i on i.module = m.name and i.commit = m.head_commit and i.outcome = 'valid' where m.name = any (names)
   ), walk (module, input, artifact, is_test, recorded) as (
@@ -298,15 +299,16 @@ create function settle_closures(names text[]) returns void language sql as $$
     select m.name, k.closure from module m left join known k on k.name = m.name
     where m.name = any (names) and m.closure is distinct from k.closure order by m.name for no key update of m
   )
-  update module m set closure = l.closure, progress_at = clock_timestamp() from locked l where m.name = l.name
-$$;
+  update module m set closure = l.closure, progress_at = clock_timestamp() from locked l where m.name = l.name;
+end $$;
 
 -- What others see of a build: its artifacts, and what they were made with.
-create function outputs_of(build text) returns text language sql stable strict as $$
-  select concat(
+create function outputs_of(build text) returns text language plpgsql stable strict as $$
+begin
+  return concat(
     (select string_agg(a.name || '@' || a.digest, ' ' order by a.name) from artifact a where a.build_id = build), '|',
-    (select string_agg(i.module || '/' || i.artifact || '@' || i.digest, ' ' order by i.module, i.artifact) from build_input i where i.build_id = build and not i.is_test))
-$$;
+    (select string_agg(i.module || '/' || i.artifact || '@' || i.digest, ' ' order by i.module, i.artifact) from build_input i where i.build_id = build and not i.is_test));
+end $$;
 
 -- What others build against and what may be declared: the first fit build of the closure as it is now, as long as its newest
 -- answer is not a failure; else the fit build of the head's commit that was asked for last; else what was before. Source
@@ -382,8 +384,9 @@ begin
   update module set progress_at = clock_timestamp() where name = any (waiting);
 end $$;
 
--- Makes the graph of these modules what it is, and of all that are affected by that. Doing it again changes nothing.
-create function settle_graph(names text[]) returns void language plpgsql as $$
+-- Makes the graph of these modules what it is, and of all that are affected by that. Doing it again changes nothing. Its
+-- statements are long and its arrays short: planning each anew would cost more than all the rest.
+create function settle_graph(names text[]) returns void language plpgsql set plan_cache_mode = force_generic_plan as $$
 declare
   owed text[];
   stirred text[];
@@ -536,7 +539,7 @@ begin
 end $$;
 
 -- settling, missing, cycle and bootstrap of a stale module.
-create function waits_of(start text) returns jsonb language plpgsql stable as $$
+create function waits_of(start text) returns jsonb language plpgsql stable set plan_cache_mode = force_generic_plan as $$
 declare
   build record := reach_of(start, false);
   first_fit record := reach_of(start, true);
@@ -564,7 +567,7 @@ begin
       left join lateral (
         select r.* from request r
         where r.module = s.name and r.state in ('requested', 'published', 'taken') and r.stop_reason is null and r.commit = s.head_commit
-          and (r.kind = 'inspect' and i.commit is null or r.kind = 'build' and r.closure = s.closure)
+          and (r.kind = 'inspect' and i.commit is null or r.kind = 'build' and (r.closure = s.closure or r.state = 'taken'))
         order by r.requested_at desc limit 1
       ) r on true),
     'missing', missing,
