@@ -2,11 +2,11 @@
 import type { FastifyInstance } from 'fastify';
 import { compare } from '../domain/comparison';
 import { listModules, moduleDetail, moduleStatuses, nodeDetail, nodeStatuses, readFacts, wiringOf } from '../inventory';
-import { commitsOf, edgesFrom, edgesOf, moduleNames, neighbours } from '../inventory/asking';
+import { commitsOf, cutOffs, edgesFrom, edgesOf, moduleNames, neighbours } from '../inventory/asking';
 import type { ModuleAnswer, ModuleList, NodeAnswer, NodeList, StatusAnswer, WhyAnswer } from '../schema/api';
 import type { ApiDeps } from './deps';
 import { unknown } from './problems';
-import { moduleRow, nodeRow } from './rows';
+import { CUT_OFF_SHOWN_MS, moduleRow, nodeRow } from './rows';
 import { readStatus, workflowUrl } from './status';
 import { whyOf } from './why';
 import { movedInputs, whyChains } from './whyChain';
@@ -39,10 +39,11 @@ export function readingRoutes(app: FastifyInstance, deps: ApiDeps): void {
 
   app.get<Named>('/modules/:name', async (request): Promise<ModuleAnswer> => {
     const { name } = request.params;
-    const [[status], detail, beside, names, edges, wiring] = await Promise.all([
+    const [[status], detail, beside, cutOff, names, edges, wiring] = await Promise.all([
       moduleStatuses(db, [name]),
       moduleDetail(db, name),
       neighbours(db, [name]),
+      cutOffs(db, new Date(Date.now() - CUT_OFF_SHOWN_MS), [name]),
       moduleNames(db, name),
       edgesOf(db, name),
       wiringOf(db, { module: name }),
@@ -52,7 +53,7 @@ export function readingRoutes(app: FastifyInstance, deps: ApiDeps): void {
     return {
       ...rest,
       now: new Date().toISOString(),
-      row: moduleRow(status, beside.get(name)),
+      row: moduleRow(status, { beside: beside.get(name), cutOffAt: cutOff.get(name) }),
       graph: { ...names, ...edges },
       wiring,
       repository: status.repository,

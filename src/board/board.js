@@ -37,6 +37,7 @@ function moduleRow(row) {
   item.dataset.situation = row.situation ?? 'not compared';
   item.append(element('h3', 'name', row.module), element('p', 'line', withTimes(row.line || row.headline)));
   if (row.urgency !== 'in step') item.append(element('p', 'reason', withTimes(row.reason)));
+  if (row.cutOffAt !== null) item.append(element('p', 'reason', `cut off: its newest build came out the same, at ${clock(new Date(row.cutOffAt))}`));
   const edges = edgesOf(row);
   if (edges !== null) item.append(edges);
   if (row.remedy !== null) item.append(remedy(row.remedy));

@@ -15,6 +15,7 @@ export function moduleLines(answer: ModuleAnswer, width: number): string[] {
   return [
     ...wrapped(`${row.module}  ${row.line}`, width),
     ...wrapped(row.reason.startsWith(row.situation ?? ' ') ? row.reason : `${row.situation ?? 'not compared yet'}: ${row.reason}`, width),
+    ...(row.cutOffAt === null ? [] : wrapped(`cut off: its newest build came out the same, at ${clock(row.cutOffAt)}`, width)),
     ...(row.remedy === null ? [] : [colours.cyan(`→ ${row.remedy}`)]),
     '',
     ...table(facts, width),

@@ -14,13 +14,17 @@ const MOST_NAME = 24;
 const MOST_LINES = 50;
 const MOST_IN_STEP_LINES = 8;
 const IN_STEP = 'IN STEP';
+/** Its newest build came out as the one before, a moment ago. */
+const CUT_OFF = ' (came out the same)';
 
 export function statusTable(status: StatusAnswer, width: number): string[] {
   const of = (urgency: Urgency): Line[] => status.modules.filter((row) => row.urgency === urgency).map((row) => moduleLine(row, status.now));
   const urgent = [...needsYou(status)];
   const moving = of('moving');
   const held = of('held');
-  const settled = status.modules.filter((row) => row.urgency === 'in step').map((row) => plain(row.module));
+  const settled = status.modules
+    .filter((row) => row.urgency === 'in step')
+    .map((row) => `${plain(row.module)}${row.cutOffAt === null ? '' : CUT_OFF}`);
   const names = [...urgent, ...moving, ...held].map((line) => plain(line.name).length);
   const nameWidth = Math.min(MOST_NAME, Math.max(LEAST_NAME, ...names));
   return [

@@ -110,6 +110,25 @@ export async function neighbours(db: Db, modules: readonly string[] | null = nul
   return found;
 }
 
+/**
+ * When the effective build of a module was answered, where it has the same artifacts as the fit build before it and that was
+ * not long ago: what builds on it was cut off there, and nothing was sent.
+ */
+export async function cutOffs(db: Db, since: Date, modules: readonly string[] | null = null): Promise<Map<string, Iso>> {
+  const rows = await db.query<{ module: string; at: Iso }>(
+    `select m.name as module, iso(b.answered_at) as at
+     from module m join build b on b.id = m.effective_build and b.answered_at >= $1
+     cross join lateral (
+       select p.id from build p where p.module = m.name and p.verdict = 'fit' and p.answered_at < b.answered_at order by p.answered_at desc limit 1
+     ) before
+     where ($2::text[] is null or m.name = any ($2))
+       and (select array_agg(a.name || '@' || a.digest order by a.name) from artifact a where a.build_id = b.id)
+         = (select array_agg(a.name || '@' || a.digest order by a.name) from artifact a where a.build_id = before.id)`,
+    [since, modules],
+  );
+  return new Map(rows.map((row) => [row.module, row.at]));
+}
+
 export interface PlannedModule {
   readonly module: string;
   readonly head: string | null;

@@ -41,6 +41,8 @@ export const moduleRow = z.strictObject({
   /** Its neighbours in the graph: the first of each by name, and how many there are. */
   buildsOn: z.strictObject({ first: z.array(name), count }),
   builtOnBy: z.strictObject({ first: z.array(name), count }),
+  /** When its newest build came out with the same artifacts as the one before, within the last hour: what builds on it is cut off there. */
+  cutOffAt: maybe(instant),
 });
 
 /** One module on one node, failing the same way again and again. */

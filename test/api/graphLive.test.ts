@@ -3,7 +3,7 @@ import { compare } from '../../src/domain/comparison';
 import { defaultTimes } from '../../src/domain/times';
 import { listModules } from '../../src/inventory';
 import { readManyFacts, recordComparisons } from '../../src/inventory/modules';
-import { moduleAnswer, whyAnswer } from '../../src/schema/api';
+import { moduleAnswer, statusAnswer, whyAnswer } from '../../src/schema/api';
 import { planAnswer } from '../../src/schema/graphApi';
 import { buildFailed, buildFit, moduleWith, open } from '../inventory/graphMesh';
 import { startApi, type TestApi } from '../support/api';
@@ -54,6 +54,11 @@ async function chains(module: string): Promise<string[]> {
   return chain.map(({ kind, says }) => `${kind}: ${says.replace(/sha256:[0-9a-f]{7}…/g, 'DIGEST').replace(/\d{4}-\S+Z/g, 'TIME')}`);
 }
 
+async function cutOff(): Promise<string[]> {
+  const { modules } = statusAnswer.parse((await api.call('GET', '/api/v1/status')).body);
+  return modules.filter((row) => row.cutOffAt !== null).map((row) => row.module);
+}
+
 test('what is settled has nothing to be done, and no chain', async () => {
   await settled();
   expect(await plan()).toEqual([]);
@@ -75,8 +80,12 @@ test('a new head of core is inspected, built, and followed by its dependants, as
     '3 build meshboard after board-types,core unless core',
   ]);
   expect(await chains('core')).toEqual(['source: core: source moved aaaaaaa → bbbbbbb']);
+  expect(await cutOff()).toEqual([]);
   await buildFit(api.db, 'core');
   expect(await plan()).toEqual([]);
+  expect(await cutOff()).toEqual(['core']);
+  await api.db.query(`update build set answered_at = answered_at - interval '2 hours'`);
+  expect(await cutOff()).toEqual([]);
 });
 
 test('a core that came out otherwise is the reason that its dependants name, down to the place of the import', async () => {
@@ -110,7 +119,7 @@ test('an input that never was fit, a cycle, a name exported twice, and a file th
   expect(row).toMatchObject({
     urgency: 'needs you',
     situation: 'cycle',
-    remedy: 'tally why a',
+    remedy: 'tally graph a',
     headline: expect.stringMatching(/^cycle: a → b → a /),
   });
   expect(graph.inputs.map((edge) => edge.input)).toEqual(['b']);

@@ -26,6 +26,7 @@ const row: fc.Arbitrary<ModuleRow> = fc.record({
   isHeld: fc.boolean(),
   buildsOn: fc.constant({ first: [], count: 0 }),
   builtOnBy: fc.constant({ first: [], count: 0 }),
+  cutOffAt: fc.constantFrom(null, '2026-11-29T14:02:00.000Z'),
 });
 
 const statuses: fc.Arbitrary<StatusAnswer> = fc.record({

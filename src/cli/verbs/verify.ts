@@ -4,6 +4,7 @@ import type { VerifyAnswer } from '../../schema/graphApi';
 import { short } from '../shown';
 import { colours, plain, terminalWidth, wrapped } from '../text';
 import { answer, api, described, IN_STEP, type Json, NOT_IN_STEP } from '../verb';
+import { verifyByKeys } from '../verifyByKeys';
 
 interface Options extends Json {
   readonly key?: readonly string[];
@@ -39,8 +40,7 @@ function collected(key: string, before: readonly string[] = []): string[] {
 
 async function byKeys(artifact: string, keys: readonly string[], registry: string | undefined): Promise<VerifyAnswer> {
   if (registry === undefined || registry === '') throw new UsageError('which registry? say --registry URL or set REGISTRY_URL');
-  // With the registry's client and the builder's reading, which no other way through this verb needs.
-  return await (require('../verifyByKeys') as typeof import('../verifyByKeys')).verifyByKeys(artifact, keys, registry);
+  return await verifyByKeys(artifact, keys, registry);
 }
 
 function lines({ artifact, isRight, findings, built, inputs }: VerifyAnswer['artifacts'][number], width: number): string[] {
