@@ -74,14 +74,14 @@ describe('Go', () => {
   const base: Module = {
     artifact: { go: '.' },
     files: {
-      'go.mod': 'module example.com/base\n\ngo 1.21\n\nreplace example.com/other => ../other\n',
+      'go.mod': 'module example.com/base\n\ngo 1.21\n\nreplace example.com/other => ../one\n',
       'base.go': 'package base\n\nfunc Y() string { return "base" }\n',
     },
   };
   const core = (inputs: Input[]): Module => ({
     artifact: { go: 'lib' },
     files: {
-      'lib/go.mod': 'module example.com/core\n\ngo 1.22\n\nrequire example.com/base v0.0.0\n',
+      'lib/go.mod': 'module example.com/core\n\ngo 1.22\n\nrequire example.com/base v0.0.0\n\nreplace example.com/other => ../two\n',
       'lib/x/x.go': 'package x\n\nimport "example.com/base"\n\nfunc X() string { return "core on " + base.Y() }\n',
     },
     inputs,
@@ -94,7 +94,7 @@ describe('Go', () => {
       const lowest = await inputOf(base);
       const middle = await inputOf(core([lowest]));
       const files = { 'go.mod': 'module example.com/app\n\ngo 1.21\n\nrequire example.com/core v1.2.3\n', 'main.go': main('example.com/core/x') };
-      const run = `${UNTOUCHED} && go build -o app . && ./app 2> said`;
+      const run = `${UNTOUCHED} && go list -m all && go build -o app . && ./app 2> said`;
       expect(await said({ files, build: { env, run }, inputs: [lowest, middle] })).toBe('core on base');
     },
     TEST_MS,
