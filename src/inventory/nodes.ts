@@ -64,15 +64,6 @@ export async function recordRenewal(db: Db, name: string, brokerUser: string, { 
   });
 }
 
-/** Merged into the facts that are there; an empty value takes the fact away. */
-export async function setFacts(db: Db, node: string, facts: Readonly<Record<string, string>>): Promise<void> {
-  const set = await db.query(
-    `update node set facts = (select coalesce(jsonb_object_agg(key, value), '{}') from jsonb_each(facts || $2::jsonb) where value <> '""') where name = $1 returning name`,
-    [node, JSON.stringify(facts)],
-  );
-  if (set.length === 0) throw new UsageError(`there is no node ${node}: tally node list`);
-}
-
 /** By node: its key, null while none has been taken yet. A name that is missing is no node. */
 export async function nodeKeys(db: Db, names: readonly string[]): Promise<Map<string, string | null>> {
   const rows = await db.query<{ name: string; key: string | null }>('select name, public_key as key from node where name = any ($1)', [names]);

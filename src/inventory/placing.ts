@@ -1,11 +1,12 @@
 /** Which module is on which node. Placing is refused, with nothing written, where it would take what another has or lack what it requires. */
 import { ulid } from 'ulid';
 import { UsageError } from '../domain/errors';
+import { referencesIn } from '../domain/references';
 import type { Manifest } from '../schema/manifest';
 import type { Db } from './db';
 import { lockNodes } from './locks';
 import { lockProvisioning, nodesAround, refreshProviders, settle } from './provisioning';
-import { manifestOfModule } from './surroundings';
+import { manifestOfModule, readPlacements } from './surroundings';
 
 export interface Intent {
   readonly who: string;
@@ -87,6 +88,39 @@ export async function unassign(db: Db, module: string, node: string, { who, why 
     await refreshProviders(tx, bound);
     if (removed.length > 0) await recordAssignment(tx, 'unassign', module, node, { who, why });
     return removed.length > 0;
+  });
+}
+
+/**
+ * Merged into the facts that are there; an empty value takes the fact away. UsageError, and nothing is set, where a module
+ * of the node would then take what another has or lack what it requires.
+ */
+export async function setFacts(db: Db, node: string, facts: Readonly<Record<string, string>>): Promise<void> {
+  await db.transaction(async (tx) => {
+    await lockProvisioning(tx);
+    const placed = await tx.query<{ module: string; around: string }>(
+      `select p.module, p.node as around from placement p where p.node = $1
+       union select b.module, b.provider_node from binding b where b.node = $1
+       union select b.provider, b.node from binding b where b.provider_node = $1`,
+      [node],
+    );
+    await lockNodes(tx, [node, ...placed.map((one) => one.around)]);
+    const set = await tx.query(
+      `update node set facts = (select coalesce(jsonb_object_agg(key, value), '{}') from jsonb_each(facts || $2::jsonb) where value <> '""') where name = $1 returning name`,
+      [node, JSON.stringify(facts)],
+    );
+    if (set.length === 0) throw new UsageError(`there is no node ${node}: tally node list`);
+    const names = new Set(Object.keys(facts).flatMap((key) => [`facts.${key}`, ...(key === 'address' ? ['node.address'] : [])]));
+    const here = await readPlacements(
+      tx,
+      placed.map(({ module }) => ({ module, node })),
+    );
+    // As many as name one of these facts: a few, whatever the size of the mesh.
+    for (const { module, manifest } of here) {
+      if (!referencesIn(manifest).some((name) => names.has(name))) continue;
+      const settled = (await settle(tx, { module, manifest, nodes: [node], isNew: false })).get(node);
+      if (settled?.kind === 'refused') throw new UsageError(`${Object.keys(facts).join(', ')} of ${node} is left as it is: ${settled.reason}`);
+    }
   });
 }
 

@@ -11,6 +11,7 @@ import {
   removeModule,
   removeNode,
   rotateInstance,
+  setFacts,
   type Use,
   unassign,
 } from '../../src/inventory';
@@ -45,7 +46,7 @@ const use = (provider: string, requirement: string | null = null, on: string | n
 
 /** The node's host reports all that it was sent as held. */
 let reports = 0;
-async function apply(on: string): Promise<void> {
+async function applyAll(on: string): Promise<void> {
   const sent = await send(db, on);
   if (sent === null) throw new Error(`${on} was sent nothing`);
   reports += 1;
@@ -90,6 +91,24 @@ describe('what is singular', () => {
     await assign(db, n('a'), n('alpha'), why);
     await expect(assign(db, n('b'), n('alpha'), why)).rejects.toThrow(`${n('b')} and ${n('a')} both take port/80 on ${n('alpha')}`);
     await expect(assign(db, n('c'), n('alpha'), why)).rejects.toThrow('both take port/80');
+  });
+
+  it('is not taken by a fact of the node either', async () => {
+    const n = fresh();
+    const [a, b, alpha] = [n('a'), n('b'), n('alpha')];
+    await built(a, claiming('port/${facts.a.port}'));
+    await built(b, claiming('port/80'));
+    await node(db, alpha);
+    await setFacts(db, alpha, { 'a.port': '8080' });
+    await assign(db, a, alpha, why);
+    await assign(db, b, alpha, why);
+    await expect(setFacts(db, alpha, { 'a.port': '80' })).rejects.toMatchObject({
+      kind: 'usage',
+      message: `a.port of ${alpha} is left as it is: ${a} and ${b} both claim port/80, of which ${alpha} has one: tally unassign ${b} ${alpha}`,
+    });
+    expect(await db.query('select facts from node where name = $1', [alpha])).toEqual([{ facts: { 'a.port': '8080' } }]);
+    await setFacts(db, alpha, { 'a.port': '81' });
+    expect(await db.query('select resource from claim where module = $1', [a])).toEqual([{ resource: 'port/81' }]);
   });
 
   it('goes to one of two that are placed at the same moment on two nodes', async () => {
@@ -256,7 +275,7 @@ async function provided(
   await db.query(`update node set facts = '{"address":"10.0.0.1"}' where name = $1`, [alpha]);
   await assign(db, pg, alpha, why);
   await declare(pg, pgBuild, alpha);
-  await apply(alpha);
+  await applyAll(alpha);
   return { pg, app, alpha, beta, build, pgBuild };
 }
 
@@ -285,11 +304,11 @@ describe('an instance', () => {
       needsPerson: false,
       reason: `${beta} is not declared aaaaaaa: waits for ${pg} on ${alpha} to make ${name}`,
     });
-    await apply(alpha);
+    await applyAll(alpha);
     expect(await fileOf(alpha, `/etc/pg/${name}`)).toMatchObject({ content: '${secret.password} UTF8', secrets: { password: { version: 1 } } });
     expect((await comparison(app)).next).toMatchObject({ kind: 'declare', nodes: [beta] });
     expect(await declare(app, build, beta)).toBe(1);
-    await apply(beta);
+    await applyAll(beta);
     expect(await fileOf(beta, '/etc/notes')).toMatchObject({
       content: `10.0.0.1 ${name} \${secret.bind.db.password}`,
       secrets: { 'bind.db.password': { version: 1, sealed: expect.any(String) } },
@@ -300,7 +319,7 @@ describe('an instance', () => {
     await expect(removeNode(db, alpha, why)).rejects.toThrow(`${app} on ${beta} requires`);
     await unassign(db, app, beta, why);
     expect(await db.query('select from instance where consumer = $1', [app])).toEqual([]);
-    await apply(alpha);
+    await applyAll(alpha);
     expect(await fileOf(alpha, `/etc/pg/${name}`)).toEqual({});
     expect(await unassign(db, pg, alpha, why)).toBe(true);
   });
@@ -311,7 +330,7 @@ describe('an instance', () => {
     await host(n('gamma'));
     await assign(db, app, beta, why);
     await assign(db, app, n('gamma'), why);
-    await apply(alpha);
+    await applyAll(alpha);
     expect(await declare(app, build, beta, n('gamma'))).toBe(2);
     const names = () => db.query('select name from instance where consumer = $1', [app]);
     expect(await names()).toEqual([{ name: `${app}-db` }]);
@@ -319,6 +338,25 @@ describe('an instance', () => {
     expect(await names()).toHaveLength(1);
     await removeNode(db, n('gamma'), why);
     expect(await names()).toEqual([]);
+  });
+
+  it('is made anew from facts of its consumer’s node that changed', async () => {
+    const n = fresh();
+    const { app, alpha, beta, build } = await provided(n, {
+      ...notes,
+      requires: [{ instantiation: 'database', as: 'db', with: { encoding: '${facts.code}' } }],
+    });
+    await expect(assign(db, app, beta, why)).rejects.toThrow(
+      `needs the fact code, which ${beta} does not have (tally node set ${beta} code=VALUE), for the parameter encoding of db`,
+    );
+    await setFacts(db, beta, { code: 'LATIN1' });
+    await assign(db, app, beta, why);
+    await applyAll(alpha);
+    expect(await declare(app, build, beta)).toBe(1);
+    await setFacts(db, beta, { code: 'LATIN2' });
+    await applyAll(alpha);
+    expect(await fileOf(alpha, `/etc/pg/${app}-db`)).toMatchObject({ content: '${secret.password} LATIN2' });
+    await expect(setFacts(db, beta, { code: '' })).rejects.toThrow('needs the fact code');
   });
 
   it('is refused where the consumer says or uses what the provider does not know', async () => {
@@ -337,31 +375,31 @@ describe('an instance', () => {
     const { app, alpha, beta, build } = await provided(n, { resources: [{ file: { path: '/etc/notes', content: 'none' } }] });
     await assign(db, app, beta, why);
     expect(await declare(app, build, beta)).toBe(1);
-    await apply(beta);
+    await applyAll(beta);
     const renamed = JSON.parse(JSON.stringify(notes).replaceAll('"instantiation":"database"', `"instantiation":"${n('database')}"`)) as object;
     const next = await built(app, renamed, B);
     expect(await declare(app, next, beta)).toBe(0);
     expect((await facts(db, app)).placements).toMatchObject([{ build: { id: build }, isApplied: true, blocked: { needsPerson: false } }]);
-    await apply(alpha);
+    await applyAll(alpha);
     expect(await declare(app, next, beta)).toBe(1);
-    await apply(beta);
+    await applyAll(beta);
     expect(await comparison(app)).toMatchObject({ situation: 'in step' });
   });
 
   it('has its secrets rotated on the provider first, and on its consumer once they are in force', async () => {
     const { app, alpha, beta, build } = await provided(fresh());
     await assign(db, app, beta, why);
-    await apply(alpha);
+    await applyAll(alpha);
     await declare(app, build, beta);
-    await apply(beta);
+    await applyAll(beta);
     const name = `${app}-db`;
     const before = (await fileOf(beta, '/etc/notes')).secrets?.['bind.db.password'];
     expect(await rotateInstance(db, deriving.sealing, name, why)).toEqual([alpha, beta]);
     expect(await prepareSend(db, beta, deriving, tick())).toEqual({ kind: 'unchanged' });
     expect(await instanceStatuses(db, { name })).toMatchObject([{ name, nodes: [beta], isMade: false, secrets: [{ name: 'password', version: 2 }] }]);
-    await apply(alpha);
+    await applyAll(alpha);
     expect((await fileOf(alpha, `/etc/pg/${name}`)).secrets).toMatchObject({ password: { version: 2 } });
-    await apply(beta);
+    await applyAll(beta);
     expect((await fileOf(beta, '/etc/notes')).secrets?.['bind.db.password']).toMatchObject({ version: 2 });
     expect((await fileOf(beta, '/etc/notes')).secrets?.['bind.db.password']?.sealed).not.toBe(before?.sealed);
     expect(await comparison(app)).toMatchObject({ situation: 'in step' });
