@@ -8,12 +8,12 @@ export interface Limits {
   readonly names: number;
   readonly unknown: number;
   readonly notes: number;
-  /** Of the text of all imports together. */
-  readonly importBytes: number;
+  /** Of each of the lists, as it is sent: with the manifest they are one message, and brokers take 16 MiB. */
+  readonly bytes: number;
 }
 
 /** As the schema of an answer has it. */
-export const limits: Limits = { names: 20_000, unknown: 1_000, notes: 200, importBytes: 8 << 20 };
+export const limits: Limits = { names: 20_000, unknown: 1_000, notes: 200, bytes: 4 << 20 };
 
 const NAME_MOST = 512;
 const CANDIDATES_MOST = 64;
@@ -38,19 +38,29 @@ export function declaredNames(found: ByLanguage): Map<Language, DeclaredName[]> 
 }
 
 export function assembled(found: ByLanguage, bound: { exports: ExportedName[]; notes: string[] }, most: Limits = limits): Graph {
-  const { kept, isCut } = withinLimits(everyImport(found), most);
+  const all = everyImport(found);
+  const imports = withinLimits(all, most.names, most.bytes);
+  const exports = withinLimits(bound.exports, most.names, most.bytes);
   const unknown = [...found.values()].flatMap((one) => one.unknown).sort((a, b) => rank(a) - rank(b) || byPlace(a, b));
   const notes = [...bound.notes, ...[...found.values()].flatMap((one) => one.notes)];
-  if (isCut) {
-    const reason = `the code imports more names than an inspection can say: the first ${kept.length} are looked at`;
+  for (const [verb, kept, of] of [
+    ['imports', imports.length, all.length],
+    ['exports', exports.length, bound.exports.length],
+  ] as const) {
+    if (kept === of) continue;
+    const reason = `the code ${verb} ${of} names, more than an inspection can say: the first ${kept} are looked at`;
     unknown.unshift({ kind: 'unparsed', file: '.', line: 0, reason });
     notes.unshift(reason);
   }
   notes.push(...unknown.filter(({ kind }) => kind === 'computed').map(({ file, line, reason }) => `${file}:${line} ${reason}`));
   return {
-    exports: bound.exports.slice(0, most.names),
-    imports: kept,
-    unknown: unknown.slice(0, most.unknown).map((one) => ({ ...one, reason: inOneLine(one.reason) })),
+    exports,
+    imports,
+    unknown: withinLimits(
+      unknown.map((one) => ({ ...one, reason: inOneLine(one.reason) })),
+      most.unknown,
+      most.bytes,
+    ),
     notes: shortened([...new Set(notes.map(inOneLine))], most.notes),
   };
 }
@@ -72,13 +82,14 @@ function everyImport(found: ByLanguage): ImportedName[] {
   );
 }
 
-function withinLimits(imports: ImportedName[], most: Limits): { kept: ImportedName[]; isCut: boolean } {
+/** The first of them that fit. */
+function withinLimits<T>(list: T[], most: number, mostBytes: number): T[] {
   let bytes = 0;
-  const at = imports.findIndex((one, n) => {
-    bytes += one.file.length + one.name.length + one.candidates.reduce((sum, candidate) => sum + candidate.length, 0);
-    return n >= most.names || bytes > most.importBytes;
+  const at = list.findIndex((one, n) => {
+    bytes += Buffer.byteLength(JSON.stringify(one)) + 1;
+    return n >= most || bytes > mostBytes;
   });
-  return at === -1 ? { kept: imports, isCut: false } : { kept: imports.slice(0, at), isCut: true };
+  return at === -1 ? list : list.slice(0, at);
 }
 
 /** `unparsed` decides over edges, so it goes first. */

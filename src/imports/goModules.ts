@@ -1,5 +1,5 @@
 import { posix } from 'node:path';
-import { directoryOf, joined, nameOf, upwards } from './paths';
+import { directoryOf, joined, upwards } from './paths';
 import type { DeclaredName, SourceTree } from './types';
 
 /** Which package is of which module, as Go has it: by the go.mod files of the tree, their local replacements, and `vendor`. */
@@ -9,6 +9,7 @@ export interface ModuleFile {
   readonly file: string;
   /** Its lines without comments, for evidence. */
   readonly lines: readonly string[];
+  /** A go.work has none. */
   readonly name: string | null;
   /** By directories only: what another module replaces goes on to be imported by its old name. */
   readonly replaced: ReadonlyArray<{ readonly name: string; readonly by: string }>;
@@ -32,7 +33,7 @@ export function goModules(tree: SourceTree, files: readonly ModuleFile[]): GoMod
   const all = directoriesOf(tree);
   const byFile = new Map(files.map((one) => [one.file, one]));
   const declared = files.flatMap(({ file, lines, name }): DeclaredName[] => {
-    if (name === null || nameOf(file) !== 'go.mod') return [];
+    if (name === null) return [];
     return [{ name, directory: directoryOf(file), file, line: lineOf(lines, /^module\b/) }];
   });
   const own = new Map(declared.map(({ name, directory }) => [name, directory]));

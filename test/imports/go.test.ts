@@ -93,15 +93,18 @@ describe('what Go code imports', () => {
 
   test('is no edge where the tree has a copy, which is said', async () => {
     const found = await derive({
-      'go.mod': 'module example.com/app\n\nreplace example.com/replaced => ./third/replaced\n\nreplace example.com/away => ../away\n',
-      'a.go': 'package a\n\nimport (\n"example.com/replaced/p"\n"example.com/vendored/p"\n"example.com/carried"\n"example.com/away"\n)\n',
+      'go.mod':
+        'module example.com/app\n\nreplace example.com/replaced => ./third/replaced\n\nreplace example.com/away => ../away\n\nreplace example.com/forked => other.org/fork v1.0.0\n',
+      'a.go':
+        'package a\n\nimport (\n"example.com/replaced/p"\n"example.com/vendored/p"\n"example.com/carried"\n"example.com/away"\n"example.com/forked"\n)\n',
+      'other.org/fork/f.go': 'package f\n',
       'third/replaced/go.mod': 'module example.com/replaced\n',
       'third/replaced/p/p.go': 'package p\n',
       'vendor/example.com/vendored/p/p.go': 'package p\n\nimport "example.com/of-vendored"\n',
       'copies/carried/go.mod': 'module example.com/carried\n',
       'copies/carried/c.go': 'package carried\n',
     });
-    expect(importsOf(found)).toEqual(['example.com/away a.go:7']);
+    expect(importsOf(found)).toEqual(['example.com/away a.go:7', 'example.com/forked a.go:8']);
     expect(found.notes).toEqual([
       'example.com/carried is the copy in copies/carried, which is used',
       'example.com/replaced is the copy in third/replaced, which is used',
@@ -124,7 +127,7 @@ describe('what Go code imports', () => {
     const found = await derive({
       ...app,
       'testdata/a.go': 'package a\n\nimport "example.com/one"\n',
-      'b/testdata/go.mod': 'module example.com/testdata\n',
+      'b/testdata/b.go': 'package b\n\nimport "example.com/four"\n',
       '_off.go': 'package a\n\nimport "example.com/two"\n',
       'notes.txt': 'import "example.com/three"\n',
     });

@@ -126,8 +126,15 @@ describe('what was found', () => {
     const cut = assembled(found, none, { ...limits, names: 4, notes: 2 });
     expect(cut.imports.map(({ name }) => name)).toEqual(['n0', 'n1', 'n2', 'n3']);
     expect(cut.unknown).toMatchObject([{ kind: 'unparsed', file: '.' }]);
-    expect(cut.notes).toEqual(['the code imports more names than an inspection can say: the first 4 are looked at', 'and 3 notes more']);
-    expect(assembled(found, none, { ...limits, importBytes: 30 }).imports).toHaveLength(3);
+    expect(cut.notes).toEqual(['the code imports 10 names, more than an inspection can say: the first 4 are looked at', 'and 3 notes more']);
+    const few = assembled(found, none, { ...limits, bytes: 400 });
+    expect(few.imports).toEqual(assembled(found, none).imports.slice(0, few.imports.length));
+    expect(few.imports.length).toBeGreaterThan(1);
+    expect(JSON.stringify(few.imports).length).toBeLessThanOrEqual(401);
+    const exports = ['a', 'b', 'c'].map((name) => ({ language: 'go' as const, name, artifact: 'one', file: 'go.mod', line: 1 }));
+    const exported = assembled(new Map(), { exports, notes: [] }, { ...limits, names: 2 });
+    expect(exported.exports.map(({ name }) => name)).toEqual(['a', 'b']);
+    expect(exported.unknown).toMatchObject([{ kind: 'unparsed', file: '.' }]);
     expect(assembled(found, none).unknown).toEqual([]);
   });
 
