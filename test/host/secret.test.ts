@@ -132,8 +132,11 @@ test('half a secret, where a long last line is cut off, is not reported either',
   // Its supervisor says how it ended, after it.
   const speaking = service('web', ['sh', '-c', `${long(4_034)}; echo; exit 1`], { stopWithin: 100 }, 'o');
   await m.apply([env, acting]);
-  const said = failuresOf(await m.apply([env, acting, speaking])).map(({ message }) => message);
-  expect(said).toEqual([expect.stringContaining('status 3: xxx'), expect.stringContaining('its last line: xxx')]);
+  const said = await eventually(async () => {
+    const messages = failuresOf(await m.apply([env, acting, speaking])).map(({ message }) => message);
+    expect(messages).toEqual([expect.stringContaining('status 3: xxx'), expect.stringContaining('its last line: xxx')]);
+    return messages;
+  });
   expect(said.filter((message) => message.includes(FIRST.slice(-12)))).toEqual([]);
 });
 

@@ -78,9 +78,9 @@ test('two that are dropped at once do not hold up one another', async () => {
 });
 
 test('it ends within its time, and a newer declaration does not wait for it', async () => {
-  const slow = { ...thing('one'), spec: { ...thing('one').spec, undo: ['sleep', '271829'], timeout: 300 } };
+  const slow = { ...thing('one'), spec: { ...thing('one').spec, undo: ['sleep', '271829'], timeout: 2_000 } };
   await m.apply([slow]);
-  expect((await m.apply([])).left[0]?.message).toContain('did not end within 300 ms');
+  expect((await m.apply([])).left[0]?.message).toContain('did not end within 2000 ms');
   await m.apply([{ ...slow, spec: { ...slow.spec, timeout: 60_000 } }]);
   const newer = new AbortController();
   const pass = m.apply([], newer.signal);
