@@ -7,7 +7,7 @@ import { createHash } from 'node:crypto';
 import { readdirSync, rmdirSync, rmSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { canonicalDigest } from '../link/canonical';
-import type { Declaration, DeclaredResource } from '../schema/declaration';
+import type { Declaration, DeclaredResource, SealedSecret } from '../schema/declaration';
 import type { ModuleReport } from '../schema/messages';
 import { type Journal, syncDirectory } from './journal';
 import { codeOf } from './root';
@@ -155,6 +155,11 @@ export function createEngine(journal: Journal, host: HostContext): Engine {
     if (!isSame) journal.note({ t: 'entry', entry: { ...about, change: entry?.change ?? 0, held: print, isPending: false, memo: reading.memo } });
   }
 
+  /** Of files that are still there: what is undone before they go may say them. */
+  function secretsLeft(): SealedSecret[] {
+    return [...entries.values()].flatMap(({ memo }) => (hasSecrets(memo) ? memo.secrets : []));
+  }
+
   /** Whatever a command or a service said last may hold what it was given. */
   async function said(text: string): Promise<string> {
     return oneLine(await host.secrets.scrub(text));
@@ -187,7 +192,7 @@ export function createEngine(journal: Journal, host: HostContext): Engine {
   return {
     async apply(declaration, signal) {
       host.root.forget();
-      host.secrets.know(declaration);
+      host.secrets.know(declaration, secretsLeft());
       const wanted = wantedBy(declaration);
       const outcomes = new Map<string, Outcome>(wanted.map(({ resource }) => [resource.module, { failures: [], changes: [] }]));
       const { removed, left } = await removeGone(wanted, outcomes, signal);
@@ -226,6 +231,10 @@ export function createEngine(journal: Journal, host: HostContext): Engine {
       return { modules, removed, left, hasChanged, hasFailed: left.length > 0 || failed.size > 0 };
     },
   };
+}
+
+function hasSecrets(memo: unknown): memo is { readonly secrets: readonly SealedSecret[] } {
+  return typeof memo === 'object' && memo !== null && 'secrets' in memo;
 }
 
 /** Per module: of its own resources, whole and in their order. */

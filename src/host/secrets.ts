@@ -12,8 +12,8 @@ import { codeOf, type Root } from './root';
 import { ResourceFailed } from './shape';
 
 export interface Secrets {
-  /** Before a pass: to what is sealed in it, and for which mesh and node. */
-  know(declaration: Declaration): void;
+  /** Before a pass: what is sealed in it and what is left of earlier ones, and for which mesh and node. */
+  know(declaration: Declaration, left: readonly SealedSecret[]): void;
   /** `${secret.NAME}` and what every content may hold, in one pass: no secret names another. @throws ResourceFailed. */
   fill(content: string, secrets: Readonly<Record<string, SealedSecret>>): Promise<string>;
   /** A text for a report or a log, without any secret that this node holds or held since it started. */
@@ -23,17 +23,21 @@ export interface Secrets {
 /** `$${` is there so that it is passed over. */
 export const REFERENCES = /\$\$\{|\$\{root\}|\$\{secret\.([^}\n]*)\}/g;
 
+/** Whatever is dropped is opened again. */
+const OPENED_MOST = 1_000;
+
 export function openSecrets(state: string, root: Root): Secrets {
   let about = { mesh: '', node: '' };
-  let declared: readonly SealedSecret[] = [];
+  let known: readonly SealedSecret[] = [];
   const opened = new Map<string, string>();
 
   async function open({ credential, version, sealed }: SealedSecret): Promise<string> {
     const key = JSON.stringify([about.mesh, about.node, credential, version, sealed]);
-    const known = opened.get(key);
-    if (known !== undefined) return known;
+    const found = opened.get(key);
+    if (found !== undefined) return found;
     try {
       const text = await openOnNode(keptSealKey(state).privateKey, sealed, { ...about, credential, version });
+      if (opened.size >= OPENED_MOST) opened.clear();
       opened.set(key, text);
       return text;
     } catch (error) {
@@ -43,9 +47,9 @@ export function openSecrets(state: string, root: Root): Secrets {
   }
 
   return {
-    know({ mesh, node, resources }) {
+    know({ mesh, node, resources }, left) {
       about = { mesh, node };
-      declared = resources.flatMap(({ shape, spec }) => (shape === 'file' ? Object.values(spec.secrets ?? {}) : []));
+      known = [...resources.flatMap(({ shape, spec }) => (shape === 'file' ? Object.values(spec.secrets ?? {}) : [])), ...left];
     },
     async fill(content, secrets) {
       const texts = new Map<string, string>();
@@ -54,7 +58,7 @@ export function openSecrets(state: string, root: Root): Secrets {
     },
     async scrub(text) {
       // One that does not open here cannot stand in a text either.
-      for (const secret of declared) await open(secret).catch(() => undefined);
+      for (const secret of known) await open(secret).catch(() => undefined);
       return [...opened.values()].reduce((scrubbed, secret) => (secret === '' ? scrubbed : scrubbed.replaceAll(secret, '(a secret)')), text);
     },
   };

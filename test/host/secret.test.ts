@@ -125,6 +125,20 @@ test('what a command or a service says last is reported without a secret that it
   expect([ofService, ofAction].join()).not.toContain(FIRST.slice(0, 8));
 });
 
+test('what is undone may say what its file holds, also when no declaration names that any more: it is not reported', async () => {
+  const env = holding(await sealed(FIRST));
+  const made = action('db', ['true'], ['false'], { module: 'm' });
+  const dropped = { ...made, spec: { ...made.spec, unless: ['test', '-e', join(m.root, 'made')], run: ['touch', join(m.root, 'made')] } };
+  const undo = ['sh', '-c', `head -1 ${join(m.root, 'etc/board.env')}; exit 4`];
+  await m.apply([env, { ...dropped, spec: { ...dropped.spec, undo } }]);
+  m.restart();
+  for (const pass of [await m.apply([]), await m.apply([])])
+    expect(pass.left).toEqual([
+      { module: 'm', resource: 'action/db', message: expect.stringContaining('status 4: db=postgres://board:(a secret)@db/board') },
+    ]);
+  expect(holders(FIRST)).toEqual({ 'root/etc/board.env': '600' });
+});
+
 test('half a secret, where a long last line is cut off, is not reported either', async () => {
   const env = holding(await sealed(FIRST), { content: '${secret.bind.db.password}' });
   const long = (most: number): string => `cat ${join(m.root, 'etc/board.env')}; head -c ${most} /dev/zero | tr '\\0' x`;

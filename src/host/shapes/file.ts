@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto';
 import { createReadStream, rmSync, type Stats } from 'node:fs';
 import { open, rename, rm } from 'node:fs/promises';
 import type { z } from 'zod';
-import type { shapes } from '../../schema/declaration';
+import type { SealedSecret, shapes } from '../../schema/declaration';
 import { sha256OfFile } from '../artifacts';
 import { syncDirectory } from '../journal';
 import { type Before, besides, keepBefore, putBack } from '../keeping';
@@ -15,6 +15,8 @@ type Spec = z.infer<typeof shapes.file>;
 interface Memo {
   readonly path: string;
   readonly before: Before | null;
+  /** What is filled into it, as it came: sealed. */
+  readonly secrets?: readonly SealedSecret[];
   /** The file as it was when its content was last compared; as long as it is this, it need not be read. */
   readonly seen?: string;
 }
@@ -40,8 +42,8 @@ export const file: Shape<Spec, Memo> = {
     if (found.size !== content.size || (await sha256OfFile(place.path, found.size)) !== content.sha256)
       return { holds: false, why: 'its content is another' };
     const isOld = Date.now() - found.ctimeMs > TICK_MS;
-    const { path, before } = entry.memo;
-    return { holds: true, memo: isOld ? { path, before, seen } : { path, before } };
+    const { seen: _, ...memo } = entry.memo;
+    return { holds: true, memo: isOld ? { ...memo, seen } : memo };
   },
 
   async apply(task, host) {
@@ -70,7 +72,7 @@ export const file: Shape<Spec, Memo> = {
 function adopt({ spec, entry, intend }: Task<Spec, Memo>, place: Place, host: HostContext): void {
   const before = entry === null ? keepBefore(place, statOf(place.path), host.state) : entry.memo.before;
   if (before?.kind === 'directory') throw new ResourceFailed(`${place.path} is a directory that this host did not make`);
-  intend({ path: spec.path, before });
+  intend({ path: spec.path, before, ...(spec.secrets === undefined ? {} : { secrets: Object.values(spec.secrets) }) });
 }
 
 async function write(fresh: string, place: Place, source: string | Buffer, mode: number): Promise<void> {
