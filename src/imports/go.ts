@@ -13,6 +13,8 @@ import { type FoundImport, type LanguageFindings, nothingFound, type Reading, ty
  */
 
 const READ_TIMEOUT_MS = 120_000;
+/** Each is a start of the `go` command. */
+const MOST_MODULES = 1_000;
 
 const imported = z.object({ path: z.string(), line: z.number() });
 const trouble = z.object({ line: z.number(), reason: z.string() });
@@ -32,11 +34,19 @@ const answer = z.object({
 type Answer = z.infer<typeof answer>;
 
 export async function readGo(tree: SourceTree, reading: Reading): Promise<LanguageFindings> {
-  const asked = tree.own.filter(({ path }) => isGo(path));
-  if (asked.length === 0) return nothingFound;
-  const answers = await askProgram(tree, asked, reading);
+  const sources = tree.own.filter(({ path }) => isSource(path));
+  const moduleFiles = tree.own.filter(({ path }) => isModuleFile(path));
+  if (sources.length + moduleFiles.length === 0) return nothingFound;
+  const answers = await askProgram(tree, [...moduleFiles.slice(0, MOST_MODULES), ...sources], reading);
 
   const unknown: UnknownImport[] = [];
+  for (const { path } of moduleFiles.slice(MOST_MODULES, MOST_MODULES + 1))
+    unknown.push({
+      kind: 'unparsed',
+      file: path,
+      line: 1,
+      reason: `only the first ${MOST_MODULES} of ${moduleFiles.length} go.mod and go.work files are read`,
+    });
   const modules: ModuleFile[] = [];
   for (const { path, said } of answers) {
     if (said.trouble !== undefined) unknown.push({ kind: 'unparsed', file: path, ...said.trouble });
@@ -61,11 +71,18 @@ export async function readGo(tree: SourceTree, reading: Reading): Promise<Langua
   return { declared: resolved.declared, imports, unknown, notes: resolved.notes() };
 }
 
-/** A file whose name begins with `_` or `.` no Go command ever compiles; `testdata` is none of the module's code. */
-function isGo(path: string): boolean {
-  const name = nameOf(path);
-  if (path.startsWith('testdata/') || path.includes('/testdata/')) return false;
-  return name === 'go.mod' || name === 'go.work' || (name.endsWith('.go') && !/^[_.]/.test(name));
+function isModuleFile(path: string): boolean {
+  return ['go.mod', 'go.work'].includes(nameOf(path)) && !isTestData(path);
+}
+
+/** A file whose name begins with `_` or `.` no Go command ever compiles. */
+function isSource(path: string): boolean {
+  return path.endsWith('.go') && !/^[_.]/.test(nameOf(path)) && !isTestData(path);
+}
+
+/** What Go's own tools leave out: it is often no good code. */
+function isTestData(path: string): boolean {
+  return `/${path}`.includes('/testdata/');
 }
 
 async function askProgram(tree: SourceTree, files: readonly SourceFile[], reading: Reading): Promise<Array<{ path: string; said: Answer }>> {

@@ -14,8 +14,10 @@ import { type FoundImport, type LanguageFindings, nothingFound, type Reading, ty
  */
 
 const READ_TIMEOUT_MS = 300_000;
-/** Files that end the parser itself, one a start. */
-const MOST_STARTS = 20;
+/** What has to be read within that time. */
+const FILES_A_START = 2_000;
+/** Files that end the parser itself. */
+const MOST_ENDINGS = 10;
 
 /** Module, dots before it, the name that is taken from it, line. */
 const imported = z.tuple([z.string(), z.number(), z.string().nullable(), z.number()]);
@@ -66,23 +68,29 @@ interface Answers {
 async function askProgram(tree: SourceTree, files: readonly SourceFile[], reading: Reading): Promise<Answers> {
   const answers: Answer[] = [];
   const standard = new Set<string>();
-  for (let starts = 1; answers.length < files.length; starts += 1) {
-    const end = await startProgram(tree, files.slice(answers.length), reading);
+  let endings = 0;
+  while (answers.length < files.length) {
+    const batch = files.slice(answers.length, answers.length + FILES_A_START);
+    const end = await startProgram(tree, batch, reading);
     const [first, ...lines] = end.stdout.toString().split('\n').slice(0, -1);
     if (first === undefined || end.endedBy === 'timeout') throw failed(end);
     for (const name of z.object({ standard: z.array(z.string()) }).parse(JSON.parse(first)).standard) standard.add(name);
     for (const line of lines) answers.push(answer.parse(JSON.parse(line)));
-    if (answers.length === files.length) break;
-    if (end.status !== null && end.status > 0) throw failed(end);
-    const reason = end.endedBy === 'SIGVTALRM' ? 'it takes longer than 20 s to be parsed' : `it ends the parser (${end.endedBy ?? 'too much said'})`;
-    answers.push({ imports: [], computed: [], trouble: { line: 1, reason } });
-    if (starts < MOST_STARTS) continue;
-    const rest = files
-      .slice(answers.length)
-      .map((): Answer => ({ imports: [], computed: [], trouble: { line: 1, reason: 'others end the parser' } }));
-    answers.push(...rest);
+    if (lines.length === batch.length) continue;
+    if (end.status !== null) throw failed(end);
+    // The first of a start is tried again with nothing before it, whose memory or time would count against it.
+    if (lines.length > 0) continue;
+    const reason = end.endedBy === 'SIGVTALRM' ? 'it takes longer than 20 s to be parsed' : `it ends the parser (${end.endedBy ?? 'unknown'})`;
+    answers.push(unparsed(reason));
+    endings += 1;
+    if (endings < MOST_ENDINGS) continue;
+    answers.push(...files.slice(answers.length).map(() => unparsed(`it was not read: ${endings} files before it ended the parser`)));
   }
   return { answers, standard };
+}
+
+function unparsed(reason: string): Answer {
+  return { imports: [], computed: [], trouble: { line: 1, reason } };
 }
 
 /** Not in the tree, where a version manager would heed a file of it. `-I -S`: nothing of the tree or of this account is on its path. */

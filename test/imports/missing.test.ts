@@ -27,3 +27,38 @@ describe('a builder without a language', () => {
     await expect(deriveIn(repository({ 'a.go': 'package a\n' }))).rejects.toThrow('read what the Go code imports: go env: ended with status 3');
   });
 });
+
+/** Stands for a Python whose parser some files end. */
+const fragile = `#!${process.execPath}
+const { readFileSync, writeSync } = require('node:fs');
+writeSync(1, '{"standard":["os"]}\\n');
+for (const path of readFileSync(0, 'utf8').split('\\0').slice(0, -1)) {
+  if (path.startsWith('kill')) process.kill(process.pid, 'SIGKILL');
+  if (path.startsWith('slow')) process.kill(process.pid, 'SIGVTALRM');
+  writeSync(1, JSON.stringify({ imports: [['of_' + path.replace('.py', ''), 0, null, 1], ['os', 0, null, 2]] }) + '\\n');
+}
+`;
+
+describe('a file that ends the parser', () => {
+  const found = (names: string[]) => deriveIn(repository(Object.fromEntries(names.map((name) => [name, '']))));
+
+  test('is said to be unparsed, and those beside it are read', async () => {
+    path = repository({});
+    writeFileSync(join(path, 'python3'), fragile, { mode: 0o755 });
+    const { imports, unknown } = await found(['a.py', 'kill.py', 'm.py', 'slow.py', 'z.py']);
+    expect(imports.map(({ name }) => name)).toEqual(['of_a', 'of_m', 'of_z']);
+    expect(unknown.map(({ kind, file, reason }) => `${kind} ${file} ${reason}`)).toEqual([
+      'unparsed kill.py it ends the parser (SIGKILL)',
+      'unparsed slow.py it takes longer than 20 s to be parsed',
+    ]);
+  });
+
+  test('is given up after some, and the others are said to be unread', async () => {
+    const { unknown } = await found([...Array.from({ length: 12 }, (_, n) => `kill${n}.py`), 'z.py']);
+    expect(unknown).toHaveLength(13);
+    expect(unknown.map(({ reason }) => reason).slice(9, 11)).toEqual([
+      'it ends the parser (SIGKILL)',
+      'it was not read: 10 files before it ended the parser',
+    ]);
+  });
+});

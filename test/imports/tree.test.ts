@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process';
-import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { deriveGraph } from '../../src/imports';
 import { assembled, limits } from '../../src/imports/findings';
@@ -75,7 +75,7 @@ describe('the files of a commit', () => {
     });
     for (const file of ['a.py', 'b.py', 'c.go', 'd.go']) rmSync(join(root, file));
     execFileSync('mkfifo', [join(root, 'a.py'), join(root, 'c.go')]);
-    execFileSync('ln', ['-s', '/etc/passwd', join(root, 'b.py')]);
+    symlinkSync('e.py', join(root, 'b.py'));
     mkdirSync(join(root, 'd.go'));
     const found = await deriveIn(root);
     expect(importsOf(found)).toEqual(['three e.py:1']);
