@@ -352,7 +352,7 @@ begin
     from module m
     left join inspection i on i.module = m.name and i.commit = m.head_commit
     cross join lateral (
-      select i.outcome = 'valid' and exists (select from build b where b.module = m.name and b.closure = m.closure and b.verdict is not null) as verdict
+      select coalesce((select true from build b where i.outcome = 'valid' and b.module = m.name and b.closure = m.closure and b.verdict is not null limit 1), false) as verdict
     ) has
     where m.name = any (names)
   ), locked as (
@@ -385,8 +385,10 @@ begin
 end $$;
 
 -- Makes the graph of these modules what it is, and of all that are affected by that. Doing it again changes nothing. Its
--- statements are long and its arrays short: planning each anew would cost more than all the rest.
-create function settle_graph(names text[]) returns void language plpgsql set plan_cache_mode = force_generic_plan as $$
+-- statements are long and its arrays short: planning each anew would cost more than all the rest, and reading whole tables
+-- would make it a matter of the mesh's size.
+create function settle_graph(names text[]) returns void language plpgsql
+  set plan_cache_mode = force_generic_plan set enable_seqscan = off set random_page_cost = 1.1 as $$
 declare
   owed text[];
   stirred text[];
@@ -539,7 +541,8 @@ begin
 end $$;
 
 -- settling, missing, cycle and bootstrap of a stale module.
-create function waits_of(start text) returns jsonb language plpgsql stable set plan_cache_mode = force_generic_plan as $$
+create function waits_of(start text) returns jsonb language plpgsql stable
+  set plan_cache_mode = force_generic_plan set enable_seqscan = off set random_page_cost = 1.1 as $$
 declare
   build record := reach_of(start, false);
   first_fit record := reach_of(start, true);
