@@ -163,8 +163,9 @@ function wiringLines(
   const bound = bindings.map((one) => [
     nameOf(one),
     one.name === one.wants ? one.wants : `${one.wants} as ${one.name}`,
-    `${one.provider} on ${one.providerNode}${one.chosenBy === null ? '' : `, chosen by ${one.chosenBy}`}${one.isMade ? '' : ', not made yet'}`,
-    one.instance ?? '',
+    `${one.provider} on ${one.providerNode}`,
+    one.isMade ? (one.instance ?? 'is there') : `${one.instance ?? ''}, outstanding`,
+    one.chosenBy === null ? '' : `chosen by ${one.chosenBy}`,
   ]);
   return [
     ...titled('requires', table(bound, width, 2)),
