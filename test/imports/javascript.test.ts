@@ -213,6 +213,24 @@ describe('what lies in the repository', () => {
     expect(notes).toEqual([]);
   });
 
+  test('is no member where the workspace leaves it out', async () => {
+    const files = {
+      'package.json': json({ workspaces: ['packages/*', '!packages/old', 'apps/**'] }),
+      'packages/old/package.json': json({ name: 'old' }),
+      'packages/a/b/package.json': json({ name: 'deeper' }),
+      'libs/x/package.json': json({ name: 'beside' }),
+      'apps/a/b/package.json': json({ name: 'app' }),
+      'a.js': `import 'old'; import 'deeper'; import 'beside'; import 'app'`,
+    };
+    const { imports, notes } = await read(files);
+    expect(imports).toEqual([]);
+    expect(notes.map((note) => note.split(':')[0])).toEqual([
+      'beside is the copy in libs/x',
+      'deeper is the copy in packages/a/b',
+      'old is the copy in packages/old',
+    ]);
+  });
+
   test.each<[string, Record<string, string>, string]>([
     ['in vendor', { 'vendor/core/package.json': json({ name: 'core' }), 'package.json': '{}' }, 'vendor/core'],
     ['by file:', { 'libs/x/index.js': '', 'package.json': json({ dependencies: { core: 'file:libs/x/' } }) }, 'libs/x'],

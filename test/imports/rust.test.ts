@@ -257,7 +257,7 @@ test('names are declared by library and by package, with their lines', async () 
   ]);
 });
 
-test('nothing is written into the tree', async () => {
+test('nothing is written into the tree, and nothing in it is heeded', async () => {
   const root = repository({
     ...inApp('use a::x;'),
     '.cargo/config.toml': '[build]\nrustc = "/nonexistent"',
@@ -265,7 +265,7 @@ test('nothing is written into the tree', async () => {
   });
   const { signal } = new AbortController();
   const tree = await sourceTree(root, signal);
-  await readRust(tree, { signal, cache: programs });
+  expect((await readRust(tree, { signal, cache: programs })).imports.map(({ name }) => name)).toEqual(['a']);
   expect(execFileSync('git', ['-C', root, 'status', '--porcelain', '--ignored'], { encoding: 'utf8' }).replace(/^A .*\n/gm, '')).toBe('');
 });
 
@@ -280,6 +280,7 @@ const noise = fc.oneof(
     "fn g<'a>(x: &'a str) -> char { '\\'' }",
     'fn h() { println!("x11::a {}", 1); crate::x12::b() }',
     'mod m { pub fn x13() {} }',
+    'mod o { mod lib { pub struct P; } fn z() -> lib::P { lib::P } }',
     'use crate::{x14, m::{self as n}};',
   ),
   fc.string().map((text) => `/* ${text.replace(/\*\/|\/\*/g, '').replace(/[*/]$/, '')} */`),
@@ -293,6 +294,7 @@ const importing = fc
       .constantFrom(
         `use ${name}::a;`,
         `use ${name}::{b, c::*};`,
+        `use ${name}::${name};`,
         `extern crate ${name};`,
         `fn i() -> ${name}::A { 1 }`,
         `#[derive(${name}::B)] struct J;`,
