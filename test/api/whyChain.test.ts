@@ -1,7 +1,7 @@
 /** Why a module is not in step with its inputs, in chains of edges. */
 import { whyChains } from '../../src/api/whyChain';
 import type { Facts, GraphFacts, InputFacts } from '../../src/domain/facts';
-import { whyChain } from '../../src/schema/graphApi';
+import { type WhyChain, whyChain } from '../../src/schema/graphApi';
 import { edges } from '../support/edges';
 import { B, build, inStep } from '../support/facts';
 
@@ -10,10 +10,14 @@ const NEW = `sha256:9c8b7a6${'0'.repeat(57)}`;
 const SINCE = '2026-11-29T14:02:10.000Z';
 const GRAPH = edges('meshboard > board-types board/board.go:7', 'board-types > core types.go:3', 'meshboard > testkit? main_test.go:5');
 
-function says(graph: Partial<GraphFacts>, changes: Partial<Facts> = {}): string[] {
+function chains(graph: Partial<GraphFacts>, changes: Partial<Facts> = {}): WhyChain[] {
   const facts = inStep({ headBuild: null, ...changes });
-  const chains = whyChains({ ...facts, graph: { ...facts.graph, ...graph } }, GRAPH, new Map([[NEW, '4f2c1a9'.padEnd(40, '0')]]));
-  return chains.map((chain) => whyChain.parse(chain).says);
+  const found = whyChains({ ...facts, graph: { ...facts.graph, ...graph } }, GRAPH, new Map([[NEW, '4f2c1a9'.padEnd(40, '0')]]));
+  return found.map((chain) => whyChain.parse(chain));
+}
+
+function says(graph: Partial<GraphFacts>, changes: Partial<Facts> = {}): string[] {
+  return chains(graph, changes).map((chain) => chain.says);
 }
 
 function input(module: string, digest: string, changes: Partial<InputFacts> = {}): InputFacts {
@@ -36,7 +40,9 @@ test('of several artifacts of a module each is one of its own, and tests are sai
 });
 
 test('an input that came and one that went are told apart from one that moved', () => {
-  expect(says({ inputs: [input('core', OLD)], builtInputs: [input('gone', OLD)] })).toEqual([
+  const graph = { inputs: [input('core', OLD)], builtInputs: [input('gone', OLD)] };
+  expect(chains(graph).map((chain) => chain.kind)).toEqual(['appeared', 'gone']);
+  expect(says(graph)).toEqual([
     'meshboard ← board-types (board/board.go:7) ← core (types.go:3): core is a new input, sha256:1f2e3d4…',
     'meshboard ← gone: gone is no input any more; it was built with sha256:1f2e3d4…',
   ]);
