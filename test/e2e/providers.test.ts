@@ -9,6 +9,7 @@ import { Ports } from '../../src/servers/ports';
 import { onPath } from '../../src/servers/run';
 import { eventually } from '../support/eventually';
 import { type WholeMesh, wholeMesh } from './mesh';
+import { findExposures } from './secrets';
 
 const TIMES = {
   TALLY_TIMES_READ_REFS: '2000',
@@ -150,6 +151,8 @@ test('a module has its database on another node and its route in the proxy; rota
   expect(canLogIn(boundTo())).toBe(true);
   expect(canLogIn(first)).toBe(false);
   expect(JSON.parse((await atTheService('bread')).body)).toMatchObject({ notes: ['milk', 'bread'] });
+
+  expect(await findExposures({ whole, modules: [], nodes: ['alpha', 'beta'] })).toEqual([]);
 
   const last = boundTo();
   await whole.tally('unassign', 'notes', 'beta');

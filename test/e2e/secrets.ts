@@ -4,14 +4,16 @@ import { join } from 'node:path';
 import { keptMeshKey, openWithMeshKey } from '../../src/link';
 import type { Watched } from './observe';
 
-export async function findExposures(watched: Watched): Promise<string[]> {
+type Searched = Pick<Watched, 'whole' | 'nodes' | 'modules'>;
+
+export async function findExposures(watched: Searched): Promise<string[]> {
   const places = await placesToLook(watched);
   return [...secretsOf(watched), ...(await credentialsOf(watched))].flatMap(({ what, text }) =>
     places.filter((place) => place.text.includes(text)).map((place) => `${what} stands in ${place.name}`),
   );
 }
 
-function secretsOf({ whole, nodes }: Watched): Array<{ what: string; text: string }> {
+function secretsOf({ whole, nodes }: Searched): Array<{ what: string; text: string }> {
   const { home } = whole.local.places;
   const ofFile = (file: string): string => readFileSync(join(home, file), 'utf8').trim();
   const client = JSON.parse(ofFile('client.json')) as { token: string };
@@ -40,7 +42,7 @@ function secretsOf({ whole, nodes }: Watched): Array<{ what: string; text: strin
 }
 
 /** What providers and consumers share. */
-async function credentialsOf({ whole }: Watched): Promise<Array<{ what: string; text: string }>> {
+async function credentialsOf({ whole }: Searched): Promise<Array<{ what: string; text: string }>> {
   const key = keptMeshKey(whole.local.places.home);
   const rows = await whole.db.query<{ owner: string; name: string; version: number; sealed: string }>(
     'select owner, name, version, sealed from credential',
@@ -51,7 +53,7 @@ async function credentialsOf({ whole }: Watched): Promise<Array<{ what: string; 
   }));
 }
 
-async function placesToLook({ whole, nodes, modules }: Watched): Promise<Array<{ name: string; text: string }>> {
+async function placesToLook({ whole, nodes, modules }: Searched): Promise<Array<{ name: string; text: string }>> {
   const { db, mesh, local } = whole;
   const tables = await db.query<{ name: string }>("select tablename as name from pg_tables where schemaname = 'public'");
   const rows = await Promise.all(
