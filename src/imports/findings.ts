@@ -29,7 +29,7 @@ export interface Graph {
 type ByLanguage = ReadonlyMap<Language, LanguageFindings>;
 
 /** What a store keeps as a name: nothing that no package is called. */
-export function isName(name: string): boolean {
+function isName(name: string): boolean {
   return name !== '' && name.length <= NAME_MOST && !/\p{Cc}|\p{Cs}/u.test(name);
 }
 

@@ -82,6 +82,7 @@ async function takeIn(tx: Db, asked: Asked, answer: Answer, now: Date, times: Ti
 async function takeInspection(tx: Db, asked: Asked, answer: Exclude<InspectAnswer, { outcome: 'environment' }>, now: Date): Promise<void> {
   const isValid = answer.outcome === 'valid';
   await lockGraph(tx);
+  // Not correlated, so that names of before are looked up and not compared with each of now.
   // Where a file cannot be parsed, what was imported before still is, and what such a file exported still is exported.
   await tx.query(
     `with said as (
@@ -95,11 +96,11 @@ async function takeInspection(tx: Db, asked: Asked, answer: Exclude<InspectAnswe
        said.exports || coalesce((
          select jsonb_agg(x) from before, jsonb_array_elements(before.exports) x
          where exists (select from jsonb_array_elements(said.unknown) u where u ->> 'kind' = 'unparsed' and u -> 'file' = x -> 'file')
-           and not exists (select from jsonb_array_elements(said.exports) s where s -> 'language' = x -> 'language' and s -> 'name' = x -> 'name')), '[]'),
+           and (x -> 'language', x -> 'name') not in (select s -> 'language', s -> 'name' from jsonb_array_elements($7::jsonb) s)), '[]'),
        said.imports || coalesce((
          select jsonb_agg(x) from before, jsonb_array_elements(before.imports) x
-         where not exists (
-           select from jsonb_array_elements(said.imports) s where s -> 'language' = x -> 'language' and s -> 'name' = x -> 'name' and s -> 'test' = x -> 'test')), '[]'),
+         where (x -> 'language', x -> 'name', x -> 'test') not in (
+           select s -> 'language', s -> 'name', s -> 'test' from jsonb_array_elements($8::jsonb) s)), '[]'),
        said.unknown, $10
      from said
      on conflict do nothing`,
