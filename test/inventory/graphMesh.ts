@@ -13,7 +13,7 @@ export interface Code {
 }
 
 /** Every prefix at a `/`, the longest first; one before a version is of another package. */
-export function goCandidates(path: string): string[] {
+function goCandidates(path: string): string[] {
   const parts = path.split('/');
   return parts
     .map((_, index) => parts.length - index)
