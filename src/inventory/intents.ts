@@ -110,6 +110,12 @@ const verbs: Readonly<Record<IntentVerb, CarryOut>> = {
       [module, who, why, build.id],
     );
     const declared = await declareBuild(tx, { module, buildId: build.id, nodes, by: who });
+    const [blocked] = await tx.query<{ node: string; reason: string }>(
+      'select node, blocked_reason as reason from placement where module = $1 and blocked_build = $2 order by node limit 1',
+      [module, build.id],
+    );
+    // Held, nothing would try it again: it is declared everywhere or not at all.
+    if (blocked !== undefined) throw new UsageError(`${short(build.commit)} of ${module} is not declared on ${blocked.node}: ${blocked.reason}`);
     return `${short(build.commit)} is declared on ${declared} more of ${nodes.length} nodes and held: tally release ${module} lifts that`;
   },
 

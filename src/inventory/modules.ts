@@ -5,8 +5,8 @@ import type { Times } from '../domain/times';
 import type { Db } from './db';
 import { FACTS_OF_MANY, FACTS_OF_ONE } from './facts';
 import { lockGraph } from './graph';
-import { refuseIfNeeded } from './placing';
-import { lockProvisioning } from './provisioning';
+import { providersOf, refuseIfNeeded } from './placing';
+import { lockProvisioning, refreshProviders } from './provisioning';
 
 export interface ModuleRef {
   readonly name: string;
@@ -33,8 +33,10 @@ export async function removeModule(db: Db, name: string, { who, why }: { readonl
     await lockGraph(tx);
     await lockProvisioning(tx);
     await refuseIfNeeded(tx, { module: name, node: null });
+    const providers = await providersOf(tx, { module: name, node: null });
     const removed = await tx.query('delete from module where name = $1 returning name', [name]);
     if (removed.length === 0) throw new UsageError(`there is no module ${name}: tally module list`);
+    await refreshProviders(tx, providers);
     await tx.query(`insert into intent (id, verb, module, who, why) values ($1, 'module remove', $2, $3, $4)`, [ulid(), name, who, why]);
   });
 }

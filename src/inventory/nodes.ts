@@ -4,8 +4,8 @@ import type { Times } from '../domain/times';
 import type { NodeBeat } from '../schema/messages';
 import type { Db } from './db';
 import { beginEpochs } from './epochs';
-import { type Intent, refuseIfNeeded } from './placing';
-import { lockProvisioning } from './provisioning';
+import { type Intent, providersOf, refuseIfNeeded } from './placing';
+import { lockProvisioning, refreshProviders } from './provisioning';
 import { toJson } from './text';
 
 /** UsageError when the name is taken. */
@@ -26,8 +26,10 @@ export async function removeNode(db: Db, name: string, { who, why }: Intent): Pr
   await db.transaction(async (tx) => {
     await lockProvisioning(tx);
     await refuseIfNeeded(tx, { module: null, node: name });
+    const providers = await providersOf(tx, { module: null, node: name });
     const removed = await tx.query('delete from node where name = $1 returning name', [name]);
     if (removed.length === 0) throw new UsageError(`there is no node ${name}: tally node list`);
+    await refreshProviders(tx, providers);
     await tx.query(`insert into intent (id, verb, node, who, why) values ($1, 'node remove', $2, $3, $4)`, [ulid(), name, who, why]);
   });
 }

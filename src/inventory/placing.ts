@@ -79,10 +79,7 @@ export async function unassign(db: Db, module: string, node: string, { who, why 
     await lockProvisioning(tx);
     await mustExist(tx, module, node);
     await refuseIfNeeded(tx, { module, node });
-    const bound = await tx.query<{ kind: 'presence' | 'instantiation'; provider: string; providerNode: string }>(
-      'select kind, provider, provider_node as "providerNode" from binding where module = $1 and node = $2',
-      [module, node],
-    );
+    const bound = await providersOf(tx, { module, node });
     await lockNodes(tx, [node, ...bound.map((one) => one.providerNode)]);
     const removed = await tx.query('delete from placement where module = $1 and node = $2 returning node', [module, node]);
     await refreshProviders(tx, bound);
@@ -140,6 +137,20 @@ export async function refuseIfNeeded(tx: Db, { module, node }: { readonly module
   throw new UsageError(
     `${first.provider} on ${first.providerNode} provides ${first.wants}, which ${names.join(', ')}${more} require${rows.length === 1 ? 's' : ''}: tally unassign ${first.consumer} ${first.on} first`,
   );
+}
+
+/** Who makes something for these placements: what it takes on its node is less once they are gone. Either part may be null for any. */
+export async function providersOf(tx: Db, { module, node }: { readonly module: string | null; readonly node: string | null }): Promise<Provider[]> {
+  return tx.query(
+    `select kind, provider, provider_node as "providerNode" from binding where module = coalesce($1, module) and node = coalesce($2, node)`,
+    [module, node],
+  );
+}
+
+interface Provider {
+  readonly kind: 'presence' | 'instantiation';
+  readonly provider: string;
+  readonly providerNode: string;
 }
 
 async function mustExist(tx: Db, module: string, node: string): Promise<void> {

@@ -21,7 +21,7 @@ import { type Bound, dropOtherBindings, plainNameOf, writeBindings } from './bin
 import type { Db } from './db';
 import { instancesOf, placeKey } from './instances';
 import { clashAmong, findRivals, holderOf, type Made, writeHolders, writeShows } from './rivals';
-import { type Placed, readNodes, readPlacements, readSurroundings, type Surroundings } from './surroundings';
+import { type Placed, readKnown, readNodes, readPlacements, readSurroundings, type Surroundings } from './surroundings';
 
 /** One number for this purpose in the whole database. */
 const LOCK = 7_254_822;
@@ -67,9 +67,10 @@ export async function settle(tx: Db, { module, manifest, nodes, isNew }: Settlin
   const here = await readNodes(tx, nodes);
   const around = await readSurroundings(tx, module, manifest, nodes);
   const refused = new Map<string, string>();
-  const asked = here.flatMap((node) => {
-    const { bound, wrong } = bindingsOf(module, manifest, node, around);
-    if (wrong !== null) refused.set(node.name, wrong);
+  const found = here.map((node) => bindingsOf(module, manifest, node, around));
+  const known = found.some((one) => one.wrong !== null) ? await readKnown(tx, module, manifest) : null;
+  const asked = found.flatMap(({ node, bound, wrong }) => {
+    if (wrong !== null) refused.set(node, wrong(known ?? new Map()));
     return bound;
   });
   const bound = await fitted(tx, manifest, here, asked, refused);
@@ -105,9 +106,13 @@ export async function settle(tx: Db, { module, manifest, nodes, isNew }: Settlin
   );
 }
 
+type Known = ReadonlyMap<string, readonly string[]>;
+
 interface Found {
+  readonly node: string;
   readonly bound: readonly Bound[];
-  readonly wrong: string | null;
+  /** Said with the modules that would provide what is missing. */
+  readonly wrong: ((known: Known) => string) | null;
 }
 
 function bindingsOf(module: string, manifest: Manifest, node: NodeFacts, around: Surroundings): Found {
@@ -121,14 +126,15 @@ function bindingsOf(module: string, manifest: Manifest, node: NodeFacts, around:
     const before = around.before.get(`${node.name} ${kind} ${name}`) ?? null;
     const resolved = resolve({ module, node: node.name, site: node.site }, candidates, choice, before);
     if (resolved.kind !== 'satisfied') {
-      return { bound: [], wrong: unsatisfied(module, node.name, { name, wants, choice }, resolved, around.known.get(`${kind} ${wants}`) ?? []) };
+      const wrong = (known: Known): string => unsatisfied(module, node.name, { name, wants, choice }, resolved, known.get(`${kind} ${wants}`) ?? []);
+      return { node: node.name, bound: [], wrong };
     }
     const parameters = 'presence' in need ? { values: {} } : parametersOf(need, node);
-    if ('wrong' in parameters) return { bound: [], wrong: `${module} ${parameters.wrong}` };
+    if ('wrong' in parameters) return { node: node.name, bound: [], wrong: () => `${module} ${parameters.wrong}` };
     const { module: provider, node: providerNode } = resolved.provider;
     bound.push({ module, node: node.name, kind, name, wants, provider, providerNode, parameters: parameters.values, isOwn: false });
   }
-  return { bound, wrong: null };
+  return { node: node.name, bound, wrong: null };
 }
 
 /** What an operator chose by requirement, else a provider that was chosen for whatever it provides. */

@@ -22,8 +22,6 @@ export interface Surroundings {
   /** By node and requirement; `any:PROVIDER` where an operator named no requirement. */
   readonly choices: ReadonlyMap<string, Choice>;
   readonly before: ReadonlyMap<string, Choice>;
-  /** Modules that would provide what nobody in reach does, by kind and name. */
-  readonly known: ReadonlyMap<string, readonly string[]>;
 }
 
 /** The manifest that a placement is at: of its declared build, else of what would be declared, else of the head. */
@@ -76,7 +74,7 @@ export async function readPlacements(tx: Db, of: ReadonlyArray<{ readonly module
 }
 
 export async function readSurroundings(tx: Db, module: string, { requires }: Manifest, nodes: readonly string[]): Promise<Surroundings> {
-  if (requires.length === 0) return { offers: [], choices: new Map(), before: new Map(), known: new Map() };
+  if (requires.length === 0) return { offers: [], choices: new Map(), before: new Map() };
   const kinds = requires.map((need): Kind => ('presence' in need ? 'presence' : 'instantiation'));
   const names = requires.map((need) => ('presence' in need ? need.presence : need.instantiation));
   const offers = await tx.query<Offered>(
@@ -92,21 +90,26 @@ export async function readSurroundings(tx: Db, module: string, { requires }: Man
     `select node || ' ' || kind || ' ' || name as at, provider, provider_node as node from binding where module = $1 and node = any ($2)`,
     [module, nodes],
   );
+  return {
+    offers,
+    choices: new Map(choices.map(({ at, provider, node }) => [at, { provider, node }])),
+    before: new Map(before.map(({ at, provider, node }) => [at, { provider, node }])),
+  };
+}
+
+/** Modules that would provide what nobody in reach does, by kind and name. Reads every manifest: for a refusal alone. */
+export async function readKnown(tx: Db, module: string, { requires }: Manifest): Promise<Map<string, readonly string[]>> {
+  const names = requires.map((need) => ('presence' in need ? need.presence : need.instantiation));
   const known = await tx.query<{ of: string; modules: string[] }>(
     `select given.kind || ' ' || (given.value ->> given.kind) as of, array_agg(distinct m.name order by m.name) as modules
      from module m
      left join build eb on eb.id = m.effective_build
-     join inspection i on i.module = m.name and i.commit = coalesce(eb.commit, m.head_commit)
+     join inspection i on i.module = m.name and i.commit = coalesce(eb.commit, m.head_commit) and i.outcome = 'valid'
      cross join lateral (
        select value, case when value ? 'presence' then 'presence' else 'instantiation' end as kind from jsonb_array_elements(i.manifest -> 'provides')
      ) given
      where m.name <> $1 and i.manifest ? 'provides' and given.value ->> given.kind = any ($2) group by 1`,
     [module, names],
   );
-  return {
-    offers,
-    choices: new Map(choices.map(({ at, provider, node }) => [at, { provider, node }])),
-    before: new Map(before.map(({ at, provider, node }) => [at, { provider, node }])),
-    known: new Map(known.map(({ of, modules }) => [of, modules])),
-  };
+  return new Map(known.map(({ of, modules }) => [of, modules]));
 }

@@ -170,14 +170,17 @@ create function drop_unheld_instances() returns trigger language plpgsql as $$
 begin
   delete from instance i using (select distinct instance_id from old_rows where instance_id is not null) o
   where i.id = o.instance_id and not exists (select from binding b where b.instance_id = i.id);
-  perform bump_nodes(array(select distinct node from old_rows));
+  if exists (select from old_rows) then
+    perform bump_nodes(array(select node from old_rows union select provider_node from old_rows));
+    perform look_at_blocked_again();
+  end if;
   return null;
 end $$;
 create trigger binding_deleted after delete on binding referencing old table as old_rows for each statement execute function drop_unheld_instances();
 
 create function bump_from_new_bindings() returns trigger language plpgsql as $$
 begin
-  perform bump_nodes(array(select distinct node from new_rows));
+  perform bump_nodes(array(select node from new_rows union select provider_node from new_rows));
   return null;
 end $$;
 create trigger binding_inserted after insert on binding referencing new table as new_rows for each statement execute function bump_from_new_bindings();
@@ -194,6 +197,7 @@ declare applied text[] := array(
   select distinct n.node from new_rows n join old_rows o using (module, node) where n.is_applied and not o.is_applied);
 begin
   if cardinality(applied) > 0 then perform settle_made(applied); end if;
+  if exists (select from new_rows n join old_rows o using (module, node) where not n.shows @> o.shows) then perform look_at_blocked_again(); end if;
   -- What a provider gives stands in its manifest at the build that is declared.
   perform bump_nodes(array(
     select distinct b.node from new_rows n join old_rows o using (module, node) join binding b on b.provider = n.module and b.provider_node = n.node

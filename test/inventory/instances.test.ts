@@ -1,0 +1,123 @@
+import { assign, type Db, instanceStatuses, nodesToSend, prepareSend, removeNode, rotateInstance, setFacts, unassign } from '../../src/inventory';
+import { applyAll, built, comparison, declare, fileOf, fresh, host, notes, provided, why } from './providers';
+import { B, deriving, facts, openStore, tick } from './store';
+
+let db: Db;
+beforeAll(async () => ({ db } = await openStore()));
+afterAll(() => db.close());
+
+describe('an instance', () => {
+  it('is made on the provider’s node before its consumer is declared, and goes with its consumer', async () => {
+    const { pg, app, alpha, beta, build } = await provided(db, fresh());
+    await assign(db, app, beta, why);
+    expect(await nodesToSend(db, 1_000, tick())).toContain(alpha);
+    expect(await declare(db, app, build, beta)).toBe(0);
+    const name = `${app}-db`;
+    expect(await comparison(db, app)).toMatchObject({
+      situation: 'waiting',
+      needsPerson: false,
+      reason: `${beta} is not declared aaaaaaa: waits for ${pg} on ${alpha} to make ${name}`,
+    });
+    await applyAll(db, alpha);
+    expect(await fileOf(db, alpha, `/etc/pg/${name}`)).toMatchObject({ content: '${secret.password} UTF8', secrets: { password: { version: 1 } } });
+    expect((await comparison(db, app)).next).toMatchObject({ kind: 'declare', nodes: [beta] });
+    expect(await declare(db, app, build, beta)).toBe(1);
+    await applyAll(db, beta);
+    expect(await fileOf(db, beta, '/etc/notes')).toMatchObject({
+      content: `10.0.0.1 ${name} \${secret.bind.db.password}`,
+      secrets: { 'bind.db.password': { version: 1, sealed: expect.any(String) } },
+    });
+    expect(await comparison(db, app)).toMatchObject({ situation: 'in step' });
+    expect(await prepareSend(db, beta, deriving, tick())).toEqual({ kind: 'unchanged' });
+    await expect(unassign(db, pg, alpha, why)).rejects.toThrow(`${app} on ${beta} requires`);
+    await expect(removeNode(db, alpha, why)).rejects.toThrow(`${app} on ${beta} requires`);
+    await unassign(db, app, beta, why);
+    expect(await db.query('select from instance where consumer = $1', [app])).toEqual([]);
+    await applyAll(db, alpha);
+    expect(await fileOf(db, alpha, `/etc/pg/${name}`)).toEqual({});
+    expect(await unassign(db, pg, alpha, why)).toBe(true);
+  });
+
+  it('is one for all nodes of its consumer, as long as one of them holds it', async () => {
+    const n = fresh();
+    const { app, alpha, beta, build } = await provided(db, n);
+    await host(db, n('gamma'));
+    await assign(db, app, beta, why);
+    await assign(db, app, n('gamma'), why);
+    await applyAll(db, alpha);
+    expect(await declare(db, app, build, beta, n('gamma'))).toBe(2);
+    const names = () => db.query('select name from instance where consumer = $1', [app]);
+    expect(await names()).toEqual([{ name: `${app}-db` }]);
+    await unassign(db, app, beta, why);
+    expect(await names()).toHaveLength(1);
+    await removeNode(db, n('gamma'), why);
+    expect(await names()).toEqual([]);
+  });
+
+  it('is made anew from facts of its consumer’s node that changed', async () => {
+    const n = fresh();
+    const { app, alpha, beta, build } = await provided(db, n, {
+      ...notes,
+      requires: [{ instantiation: 'database', as: 'db', with: { encoding: '${facts.code}' } }],
+    });
+    await expect(assign(db, app, beta, why)).rejects.toThrow(
+      `needs the fact code, which ${beta} does not have (tally node set ${beta} code=VALUE), for the parameter encoding of db`,
+    );
+    await setFacts(db, beta, { code: 'LATIN1' });
+    await assign(db, app, beta, why);
+    await applyAll(db, alpha);
+    expect(await declare(db, app, build, beta)).toBe(1);
+    await setFacts(db, beta, { code: 'LATIN2' });
+    await applyAll(db, alpha);
+    expect(await fileOf(db, alpha, `/etc/pg/${app}-db`)).toMatchObject({ content: '${secret.password} LATIN2' });
+    await expect(setFacts(db, beta, { code: '' })).rejects.toThrow('needs the fact code');
+  });
+
+  it('is refused where the consumer says or uses what the provider does not know', async () => {
+    const n = fresh();
+    const { app, beta } = await provided(db, n, { ...notes, requires: [{ instantiation: 'database', as: 'db', with: { encodign: 'x' } }] });
+    await expect(assign(db, app, beta, why)).rejects.toThrow('the parameter encodign, which it does not take: it takes encoding');
+    const m = fresh();
+    const other = await provided(db, m, { ...notes, resources: [{ file: { path: '/x', content: '${bind.db.hots}' } }] });
+    await expect(assign(db, other.app, other.beta, why)).rejects.toThrow(
+      `uses \${bind.db.hots}, which ${m('database')} does not give: it gives host, name, password`,
+    );
+  });
+
+  it('with a new requirement of a running module is made first; what runs stays until it is', async () => {
+    const n = fresh();
+    const { app, alpha, beta, build } = await provided(db, n, { resources: [{ file: { path: '/etc/notes', content: 'none' } }] });
+    await assign(db, app, beta, why);
+    expect(await declare(db, app, build, beta)).toBe(1);
+    await applyAll(db, beta);
+    const renamed = JSON.parse(JSON.stringify(notes).replaceAll('"instantiation":"database"', `"instantiation":"${n('database')}"`)) as object;
+    const next = await built(db, app, renamed, B);
+    expect(await declare(db, app, next, beta)).toBe(0);
+    expect((await facts(db, app)).placements).toMatchObject([{ build: { id: build }, isApplied: true, blocked: { needsPerson: false } }]);
+    await applyAll(db, alpha);
+    expect(await declare(db, app, next, beta)).toBe(1);
+    await applyAll(db, beta);
+    expect(await comparison(db, app)).toMatchObject({ situation: 'in step' });
+  });
+
+  it('has its secrets rotated on the provider first, and on its consumer once they are in force', async () => {
+    const { app, alpha, beta, build } = await provided(db, fresh());
+    await assign(db, app, beta, why);
+    await applyAll(db, alpha);
+    await declare(db, app, build, beta);
+    await applyAll(db, beta);
+    const name = `${app}-db`;
+    const before = (await fileOf(db, beta, '/etc/notes')).secrets?.['bind.db.password'];
+    expect(await rotateInstance(db, deriving.sealing, name, why)).toEqual([alpha, beta]);
+    expect(await prepareSend(db, beta, deriving, tick())).toEqual({ kind: 'unchanged' });
+    expect(await instanceStatuses(db, { name })).toMatchObject([{ name, nodes: [beta], isMade: false, secrets: [{ name: 'password', version: 2 }] }]);
+    await applyAll(db, alpha);
+    expect((await fileOf(db, alpha, `/etc/pg/${name}`)).secrets).toMatchObject({ password: { version: 2 } });
+    await applyAll(db, beta);
+    expect((await fileOf(db, beta, '/etc/notes')).secrets?.['bind.db.password']).toMatchObject({ version: 2 });
+    expect((await fileOf(db, beta, '/etc/notes')).secrets?.['bind.db.password']?.sealed).not.toBe(before?.sealed);
+    expect(await comparison(db, app)).toMatchObject({ situation: 'in step' });
+    expect(await instanceStatuses(db, { module: app })).toMatchObject([{ isMade: true }]);
+    await expect(rotateInstance(db, deriving.sealing, 'nothing', why)).rejects.toThrow('there is no instance nothing');
+  });
+});
