@@ -56,8 +56,15 @@ function unread<Use>(reason: string): Outcome<Use> {
 async function run<Use>(parser: Parser, tree: SourceTree, files: readonly SourceFile[], signal: AbortSignal) {
   const request: Request = { parser, root: tree.root, files: files.map(({ path, raw }) => ({ path, raw: raw.toString('base64') })) };
   const ended = await runTool({
-    command: process.execPath,
-    args: [`--max-old-space-size=${MEMORY_MIB}`, join(packageFolder(), 'dist', 'src', 'imports', 'parsing', 'main.js')],
+    command: 'sh',
+    // A parser that a file ends leaves no image of its memory behind.
+    args: [
+      '-c',
+      'ulimit -c 0; exec "$0" "$@"',
+      process.execPath,
+      `--max-old-space-size=${MEMORY_MIB}`,
+      join(packageFolder(), 'dist', 'src', 'imports', 'parsing', 'main.js'),
+    ],
     cwd: '/',
     env: { PATH: toolPath() },
     stdin: Buffer.from(JSON.stringify(request)),
@@ -65,7 +72,7 @@ async function run<Use>(parser: Parser, tree: SourceTree, files: readonly Source
     signal,
     mostBytes: MOST_ANSWER_BYTES,
   });
-  if (ended === null) throw new EnvironmentError(`read the imports: there is no ${process.execPath}`);
+  if (ended === null) throw new EnvironmentError('read the imports: there is no sh here');
   // The last line is whole only when a line end follows it.
   const [ready, ...lines] = ended.stdout.toString().split('\n').slice(0, -1);
   const isByError = ended.status !== null && ended.status !== 0;

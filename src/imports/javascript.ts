@@ -48,7 +48,8 @@ function collect(path: string, outcome: Outcome<JavaScriptUse>, by: { packages: 
           reason: `what begins with ${JSON.stringify(use.text)} is only known in a run`,
         });
       } else {
-        const candidates = use.isTypesReference ? [`@types/${meant}`, meant] : [meant];
+        // Types of `@a/b` that others wrote are `@types/a__b`.
+        const candidates = use.isTypesReference ? [`@types/${meant.replace(/^@(.+)\//, '$1__')}`, meant] : [meant];
         found.imports.push({ name: meant, candidates, test: isTest, file: path, line: use.line });
       }
     }

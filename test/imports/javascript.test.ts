@@ -102,6 +102,14 @@ describe('what imports', () => {
     ]);
   });
 
+  test('of types may be of those that others wrote', async () => {
+    const { imports } = await read({ 'a.d.ts': '/// <reference types="a" />\n/// <reference types="@b/c/d" />' });
+    expect(imports.map(({ candidates }) => candidates)).toEqual([
+      ['@types/a', 'a'],
+      ['@types/b__c', '@b/c'],
+    ]);
+  });
+
   test('confuses no names that begin alike or differ in case', async () => {
     const found = await names({
       'a.ts': `import '@a/b'; import '@a/b-c'; import '@a/b-c/d'; import 'lib'; import 'lib-core/x'; import 'lib_core'; import 'Lib'`,
@@ -174,6 +182,14 @@ describe('what cannot be known', () => {
     const { imports, unknown } = await read({ 'a.ts': `import 'a'`, 'b.ts': deep, 'c.ts': `import 'c'` });
     expect(imports.map(({ name }) => name)).toEqual(['a', 'c']);
     expect(unknown).toEqual([{ kind: 'unparsed', file: 'b.ts', line: 1, reason: 'does not parse: it ended the parser by SIGSEGV' }]);
+  });
+
+  test('is what many such files import, and what would be read after ten of them', async () => {
+    const deep = Array.from({ length: 10 }, (_, n) => [`b${n}.ts`, `${'('.repeat(50_000)}1${')'.repeat(50_000)}`]);
+    const { imports, unknown } = await read({ 'a.ts': `import 'a'`, ...Object.fromEntries(deep), 'c.ts': `import 'c'`, 'd.ts': '' });
+    expect(imports.map(({ name }) => name)).toEqual(['a']);
+    expect(unknown.map(({ file }) => file)).toEqual([...deep.map(([file]) => file), 'c.ts']);
+    expect(unknown.at(-1)?.reason).toBe('2 files from here on are not read: 10 files before ended the parser');
   });
 
   test('is a file nested deeper than the stack', async () => {

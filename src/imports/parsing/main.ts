@@ -42,7 +42,8 @@ function outcome(parse: Parse<unknown>, path: string, bytes: Buffer | null): Out
   } catch (error) {
     // The stack of JavaScript has an end too.
     if (error instanceof RangeError) return broken('is nested too deeply to be read');
-    throw error;
+    // A parser that threw may be in any state: the file ends it, as if by a signal.
+    process.abort();
   }
 }
 
