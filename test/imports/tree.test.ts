@@ -1,8 +1,9 @@
 import { execFileSync } from 'node:child_process';
-import { mkdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { deriveGraph } from '../../src/imports';
 import { assembled, limits } from '../../src/imports/findings';
+import { runTool } from '../../src/imports/run';
 import { sourceTree } from '../../src/imports/tree';
 import type { FoundImport, LanguageFindings } from '../../src/imports/types';
 import { derive, deriveIn, type Files, importsOf, manifestWith, programs, removeRepositories, repository } from './repository';
@@ -142,7 +143,7 @@ describe('what was found', () => {
     const odd = (name: string): FoundImport => ({ name, candidates: [name], test: false, file: 'a.go', line: 1 });
     const findings: LanguageFindings = {
       declared: [],
-      imports: [odd('ok'), odd(''), odd('nul\0'), odd('x'.repeat(513)), odd('half \ud800')],
+      imports: [odd('ok'), odd(''), odd('nul\0'), odd('x'.repeat(513)), odd('half \ud800'), { ...odd('y'.repeat(513)), candidates: ['y'] }],
       unknown: [{ kind: 'computed', file: 'a', line: 1, reason: `a\nb\0c \ud83d${'x'.repeat(600)}` }],
       notes: [`${'x'.repeat(499)}\u{1f600}`, 'twice', 'twice'],
     };
@@ -160,6 +161,25 @@ describe('a builder', () => {
     const root = repository({ 'a.go': 'package a\n' });
     await expect(deriveGraph(root, manifestWith({}), { signal: AbortSignal.abort(), cache: programs })).rejects.toMatchObject({
       kind: 'environment',
+    });
+    const tool = { command: 'touch', args: ['begun'], cwd: root, env: { PATH: process.env.PATH ?? '' }, timeoutMs: 20_000 };
+    await expect(runTool({ ...tool, signal: AbortSignal.abort() })).rejects.toMatchObject({ kind: 'environment' });
+    expect(existsSync(join(root, 'begun'))).toBe(false);
+  });
+
+  test('ends a tool that takes too long, says too much or is to stop', async () => {
+    const tool = { args: [], cwd: '/', env: { PATH: process.env.PATH ?? '' }, timeoutMs: 60_000, signal };
+    expect(await runTool({ ...tool, command: 'sleep', args: ['600'], timeoutMs: 50 })).toMatchObject({ status: null, endedBy: 'timeout' });
+    expect(await runTool({ ...tool, command: 'yes', mostBytes: 1_000 })).toMatchObject({ status: null, endedBy: 'output' });
+    const stopped = new AbortController();
+    const running = runTool({ ...tool, command: 'sleep', args: ['600'], signal: stopped.signal });
+    stopped.abort();
+    await expect(running).rejects.toMatchObject({ kind: 'environment' });
+    expect(await runTool({ ...tool, command: 'tally-no-such-tool' })).toBeNull();
+    expect(await runTool({ ...tool, command: 'sh', args: ['-c', 'echo why >&2; exit 3'] })).toMatchObject({
+      status: 3,
+      endedBy: null,
+      stderr: 'why',
     });
   });
 });
