@@ -21,7 +21,8 @@ const GIVE_UP_MS = 60_000;
  * letter. Not the server that skips time: it does not know an activity that ends while its workflow cancels it.
  */
 class Diamond {
-  private readonly asked = new Set<string>();
+  /** Ids of requests, with their modules, in the order in which they were published. */
+  private readonly asked = new Map<string, string>();
 
   constructor(
     private readonly db: Db,
@@ -33,7 +34,8 @@ class Diamond {
   worker(connection: NativeConnection): Promise<Worker> {
     const deps = { db: this.db, times: defaultTimes, now: () => new Date() };
     const publishRequest = async (_key: string, body: object): Promise<void> => {
-      this.asked.add((body as { request: string }).request);
+      const { request, module } = body as { request: string; module: string };
+      this.asked.set(request, module);
     };
     return Worker.create({
       connection,
@@ -53,8 +55,8 @@ class Diamond {
     return recordReading(this.db, name, { kind: 'head', commit: commitOf(letter) }, new Date(), defaultTimes);
   }
 
-  /** Answers what is asked, one at a time and `which` of them first, until all are in step. */
-  async untilInStep(which: (ids: readonly string[]) => string | undefined): Promise<void> {
+  /** Answers what is asked, one at a time, that of these modules first, until all are in step. */
+  async untilInStep(...first: readonly string[]): Promise<void> {
     const deadline = Date.now() + GIVE_UP_MS;
     for (;;) {
       const statuses = await moduleStatuses(this.db);
@@ -62,7 +64,8 @@ class Diamond {
       if (owed.length === 0 && statuses.every((status) => status.situation === 'in step')) return;
       if (Date.now() > deadline) throw new Error(`not in step: ${await this.says(statuses)}`);
       await Promise.all(owed.map(({ name }) => this.nudge(name)));
-      const id = which([...this.asked]);
+      const ids = [...this.asked];
+      const [id] = ids.find(([, module]) => first.includes(module)) ?? ids[0] ?? [];
       if (id !== undefined) await this.answer(id);
       else await new Promise((resolve) => setTimeout(resolve, 50));
     }
@@ -138,22 +141,22 @@ test('a diamond through the real workflow and store: the bottom is built once, a
   await worker.runUntil(async () => {
     await diamond.add();
     // As long as core is not inspected nobody knows that it is an input, so how often the others are built is not said.
-    await diamond.untilInStep((ids) => ids[0]);
+    await diamond.untilInStep();
     const first = await diamond.buildsOf();
     const since = async (): Promise<Record<string, number>> =>
       Object.fromEntries(Object.entries(await diamond.buildsOf()).map(([name, count]) => [name, count - (first[name] ?? 0)]));
 
     await diamond.move('core', 'b');
-    // The newest first, so that one side is done while the other has not begun.
-    await diamond.untilInStep((ids) => ids.at(-1));
+    // Whenever the bottom is asked for it is answered before its sides: asked too early, it would be built again.
+    await diamond.untilInStep('bottom');
     expect(await since()).toEqual({ core: 1, left: 1, right: 1, bottom: 1 });
 
     await diamond.move('core', 'c');
-    await diamond.untilInStep((ids) => ids[0]);
+    await diamond.untilInStep();
     expect(await since()).toEqual({ core: 2, left: 1, right: 1, bottom: 1 });
 
     await Promise.all([diamond.move('core', 'd'), diamond.move('bottom', 'd'), diamond.move('right', 'd')]);
-    await diamond.untilInStep((ids) => ids.at(-1));
+    await diamond.untilInStep('bottom', 'left');
     expect(await since()).toEqual({ core: 3, left: 2, right: 2, bottom: 2 });
     for (const name of NAMES) await client.workflow.getHandle(`module/${name}`).terminate('the test is over');
   });
