@@ -1,5 +1,5 @@
 /** Chains of edges in words: meshboard ← board-types (board/board.go:7) ← core (types.go:3), each place in the code of the module before it. */
-import type { EdgeDetail } from '../inventory/asking';
+import type { EdgeStep } from '../inventory/asking';
 
 export interface Hop {
   readonly module: string;
@@ -11,9 +11,9 @@ export interface Hop {
 
 const MOST_HOPS = 6;
 
-export type EdgesByModule = ReadonlyMap<string, readonly EdgeDetail[]>;
+export type EdgesByModule = ReadonlyMap<string, readonly EdgeStep[]>;
 
-export function byModule(edges: readonly EdgeDetail[]): EdgesByModule {
+export function byModule(edges: readonly EdgeStep[]): EdgesByModule {
   return grouped(edges, (edge) => edge.module);
 }
 
@@ -29,8 +29,8 @@ export function grouped<T>(items: readonly T[], keyOf: (item: T) => string): Map
 }
 
 /** The edge that each module at whatever distance is first reached by, from the nearest outwards. */
-export function reachedBy(edges: EdgesByModule, from: string): Map<string, EdgeDetail> {
-  const via = new Map<string, EdgeDetail>();
+export function reachedBy(edges: EdgesByModule, from: string): Map<string, EdgeStep> {
+  const via = new Map<string, EdgeStep>();
   const queue = [from];
   for (const module of queue) {
     for (const edge of edges.get(module) ?? []) {
@@ -43,7 +43,7 @@ export function reachedBy(edges: EdgesByModule, from: string): Map<string, EdgeD
 }
 
 /** From `from` to `to`; only these two where no edge in force leads there. */
-export function chainTo(via: ReadonlyMap<string, EdgeDetail>, from: string, to: string): Hop[] {
+export function chainTo(via: ReadonlyMap<string, EdgeStep>, from: string, to: string): Hop[] {
   const hops: Hop[] = [];
   // Each step goes one edge nearer to `from`, and `via` holds each module once.
   for (let edge = via.get(to); edge !== undefined; edge = edge.module === from ? undefined : via.get(edge.module)) hops.unshift(hop(edge));
@@ -66,7 +66,7 @@ export function start(module: string): Hop {
 
 const bare = start;
 
-export function hop(edge: EdgeDetail): Hop {
+export function hop(edge: EdgeStep): Hop {
   const [first] = edge.evidence;
   return { module: edge.input, file: first?.file ?? null, line: first?.line ?? null, isTest: edge.isTest };
 }

@@ -2,10 +2,10 @@
 import type { FastifyInstance } from 'fastify';
 import { orderOf } from '../domain/graph';
 import { moduleStatuses, nodeStatuses, planRows } from '../inventory';
-import { allEdges, edgesFrom, plannedModules } from '../inventory/asking';
+import { allEdges, edgesFrom, plannedModules, reachedEdges } from '../inventory/asking';
 import { type GraphAnswer, graphQuery, type PlanAnswer, planQuery } from '../schema/graphApi';
 import type { ApiDeps } from './deps';
-import { moving, planOf } from './plan';
+import { planOf } from './plan';
 import { parse } from './problems';
 import { unknownModule } from './reading';
 
@@ -31,12 +31,10 @@ export function graphRoutes(app: FastifyInstance, deps: ApiDeps): void {
   app.get('/plan', async (request): Promise<PlanAnswer> => {
     const { if: supposed = null } = parse(planQuery, request.query);
     const now = new Date();
-    const [rows, nodes] = await Promise.all([planRows(db), nodeStatuses(db, now, config.times)]);
-    const own = await plannedModules(db, supposed === null ? rows.map((row) => row.module) : [supposed]);
-    if (supposed !== null && !own.has(supposed)) throw await unknownModule(deps, supposed);
-    const edges = await edgesFrom(db, moving(rows, own, supposed), 'inbound');
-    const followers = [...new Set(edges.map((edge) => edge.module))].filter((name) => !own.has(name));
-    const modules = new Map([...own, ...(await plannedModules(db, followers))]);
+    const [rows, nodes, edges] = await Promise.all([planRows(db), nodeStatuses(db, now, config.times), reachedEdges(db, supposed)]);
+    const own = supposed === null ? rows.map((row) => row.module) : [supposed];
+    const modules = await plannedModules(db, [...new Set([...own, ...edges.map((edge) => edge.module)])]);
+    if (supposed !== null && !modules.has(supposed)) throw await unknownModule(deps, supposed);
     return planOf({ rows, edges, modules, nodes, now, supposed });
   });
 }

@@ -1,7 +1,7 @@
 /** What would happen next, in its order, because of what, and what follows from it along the graph. */
 import { orderOf } from '../domain/graph';
 import type { NodeStatus, PlanRow } from '../inventory';
-import type { EdgeDetail, PlannedModule } from '../inventory/asking';
+import type { EdgeStep, PlannedModule } from '../inventory/asking';
 import type { PlanAnswer, PlanStep } from '../schema/graphApi';
 import { chainTextOf, grouped, type Hop, hop, start } from './chain';
 
@@ -9,7 +9,7 @@ export interface PlanParts {
   /** Modules whose next is not nothing; with `supposed` these are left out of the answer. */
   readonly rows: readonly PlanRow[];
   /** What builds on a module that moves, at whatever distance. */
-  readonly edges: readonly EdgeDetail[];
+  readonly edges: readonly EdgeStep[];
   /** Every module of rows and edges. */
   readonly modules: ReadonlyMap<string, PlannedModule>;
   readonly nodes: readonly NodeStatus[];
@@ -23,16 +23,16 @@ const ORDER: Record<PlanStep['what'], number> = { inspect: 0, build: 1, judge: 2
 /** So many of the modules that a step hangs on are named. */
 const MOST_CAUSES = 4;
 
-/** Whose artifacts are about to be others. @param modules those of the rows; @param supposed as in PlanParts */
-export function moving(rows: readonly PlanRow[], modules: PlanParts['modules'], supposed: string | null): string[] {
+/** Whose artifacts are about to be others. */
+function moving({ rows, modules, supposed }: PlanParts): string[] {
   if (supposed !== null) return [supposed];
   const isStale = (module: string): boolean => modules.get(module)?.staleSince != null;
   return rows.flatMap(({ module, next }) => (next === 'inspect' || next === 'build' || (next === 'wait' && isStale(module)) ? [module] : []));
 }
 
 export function planOf(parts: PlanParts): PlanAnswer {
-  const { rows, modules, now, supposed } = parts;
-  const moves = moving(rows, modules, supposed);
+  const { rows, now, supposed } = parts;
+  const moves = moving(parts);
   const { cycles, ...order } = orderIn(parts, moves);
   const own = supposed === null ? rows.flatMap((row) => ownSteps(row, parts, order)) : [supposedStep(supposed, parts)];
   const steps = [...own, ...followers(moves, parts, order)].sort(
@@ -154,16 +154,16 @@ function followers(moves: readonly string[], { edges, modules }: PlanParts, { le
 
 interface Reached {
   /** By which a move reaches the module first; null for what moves itself. */
-  readonly edge: EdgeDetail | null;
+  readonly edge: EdgeStep | null;
   /** What moves. */
   readonly root: string;
   /** The edge into `root` at the end of the chain. */
-  readonly last: EdgeDetail | null;
+  readonly last: EdgeStep | null;
   readonly distance: number;
 }
 
 /** From what moves outwards, nearest first. */
-function reachedFrom(moves: readonly string[], edges: readonly EdgeDetail[], isBuilt: (module: string) => boolean): Map<string, Reached> {
+function reachedFrom(moves: readonly string[], edges: readonly EdgeStep[], isBuilt: (module: string) => boolean): Map<string, Reached> {
   const dependants = grouped(edges, (edge) => edge.input);
   const reached = new Map<string, Reached>(moves.map((module) => [module, { edge: null, root: module, last: null, distance: 0 }]));
   // A map is walked in the order of what is added, while it is added to.

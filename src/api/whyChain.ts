@@ -2,7 +2,7 @@
 import type { Facts, InputFacts } from '../domain/facts';
 import { short } from '../domain/line';
 import { minuteOf } from '../domain/times';
-import type { EdgeDetail } from '../inventory/asking';
+import type { EdgeStep } from '../inventory/asking';
 import type { WhyChain } from '../schema/graphApi';
 import { byModule, chainAlong, chainText, chainTo, type Hop, reachedBy, start } from './chain';
 
@@ -13,7 +13,7 @@ const MOST_MOVED = 20;
  * @param edges what the module builds on, at whatever distance
  * @param commits of artifacts, by digest
  */
-export function whyChains(facts: Facts, edges: readonly EdgeDetail[], commits: ReadonlyMap<string, string>): WhyChain[] {
+export function whyChains(facts: Facts, edges: readonly EdgeStep[], commits: ReadonlyMap<string, string>): WhyChain[] {
   const { module, graph } = facts;
   const of = byModule(edges);
   const via = reachedBy(of, module);

@@ -47,6 +47,30 @@ export async function edgesFrom(db: Db, modules: readonly string[], direction: '
   );
 }
 
+/** An edge with its first place alone. */
+export interface EdgeStep {
+  readonly module: string;
+  readonly input: string;
+  readonly isTest: boolean;
+  readonly evidence: ReadonlyArray<{ readonly file: string; readonly line: number }>;
+}
+
+/** What builds on what moves, at whatever distance: on one module, or on all that are about to have another artifact. */
+export async function reachedEdges(db: Db, supposed: string | null): Promise<EdgeStep[]> {
+  const rows = await db.query<{ module: string; input: string; isTest: boolean; file: string; line: number }>(
+    `with recursive reached(name) as (
+       select m.name from module m
+       where case when $1::text is null then m.next in ('inspect', 'build') or (m.next = 'wait' and m.stale_since is not null) else m.name = $1 end
+       union
+       select e.module from reached r join build_edge e on e.input = r.name
+     )
+     select distinct on (e.module, e.input) e.module, e.input, e.is_test as "isTest", e.file, e.line
+     from build_edge e join reached r on r.name = e.input order by e.module, e.input, e.is_test, e.file, e.line`,
+    [supposed],
+  );
+  return rows.map(({ file, line, ...edge }) => ({ ...edge, evidence: [{ file, line }] }));
+}
+
 /** The edges of one module itself. */
 export async function edgesOf(db: Db, module: string): Promise<{ inputs: EdgeDetail[]; dependants: EdgeDetail[] }> {
   const edges = await db.query<EdgeDetail>(`select ${EDGE} from build_edge e where e.module = $1 or e.input = $1 ${GROUPED}`, [module]);

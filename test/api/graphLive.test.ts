@@ -6,6 +6,7 @@ import { readManyFacts, recordComparisons } from '../../src/inventory/modules';
 import { moduleAnswer, statusAnswer, whyAnswer } from '../../src/schema/api';
 import { planAnswer } from '../../src/schema/graphApi';
 import { buildFailed, buildFit, moduleWith, open } from '../inventory/graphMesh';
+import { tick } from '../inventory/store';
 import { startApi, type TestApi } from '../support/api';
 
 let api: TestApi;
@@ -32,11 +33,13 @@ async function settled(): Promise<void> {
 
 async function compareAll(): Promise<void> {
   const names = (await listModules(api.db)).map((module) => module.name);
-  const facts = await readManyFacts(api.db, names, new Date(), defaultTimes);
+  // By the clock of the answers that were recorded: patience is counted from them.
+  const now = tick();
+  const facts = await readManyFacts(api.db, names, now, defaultTimes);
   await recordComparisons(
     api.db,
     facts.map((one) => compare(one, defaultTimes)),
-    new Date(),
+    now,
   );
 }
 
