@@ -1,6 +1,7 @@
+import type { Manifest } from '../schema/manifest';
 import type { Db } from './db';
 import { lockNodes } from './locks';
-import { isWoven, lockProvisioning, nodesAround, type Settled, settle } from './provisioning';
+import { isWoven, lockProvisioning, nodesAround, type Settled, settle, settlePlain } from './provisioning';
 import { manifestOfBuild } from './surroundings';
 
 export interface Declaring {
@@ -18,8 +19,9 @@ export interface Declaring {
 export async function declareBuild(db: Db, { module, buildId, nodes, by }: Declaring): Promise<number> {
   return db.transaction(async (tx) => {
     const manifest = await manifestOfBuild(tx, module, buildId);
-    if (manifest !== null && (isWoven(manifest) || (await wasWoven(tx, module)))) await lockProvisioning(tx);
-    await lockNodes(tx, manifest === null ? nodes : [...nodes, ...(await nodesAround(tx, module, manifest, nodes))]);
+    const woven = manifest !== null && (isWoven(manifest) || (await wasWoven(tx, module))) ? manifest : null;
+    if (woven !== null) await lockProvisioning(tx);
+    await lockNodes(tx, woven === null ? nodes : [...nodes, ...(await nodesAround(tx, module, woven, nodes))]);
     const chosen = await tx.query(
       `select m.name from module m
        where m.name = $1 and (m.held_at is null or m.held_build = $2)
@@ -29,19 +31,31 @@ export async function declareBuild(db: Db, { module, buildId, nodes, by }: Decla
       [module, buildId],
     );
     if (chosen.length === 0) return 0;
-    const placed = await tx.query<{ node: string }>('select node from placement where module = $1 and node = any ($2)', [module, nodes]);
-    const here = placed.map((one) => one.node);
-    const settled = manifest === null ? new Map<string, Settled>() : await settle(tx, { module, manifest, nodes: here, isNew: false });
-    const ready = here.filter((node) => (settled.get(node)?.kind ?? 'ready') === 'ready');
+    const settled = await settledFor(tx, { module, manifest, isWoven: woven !== null, nodes });
     await recordBlocked(tx, module, buildId, settled);
+    const ready = nodes.filter((node) => (settled.get(node)?.kind ?? 'ready') === 'ready');
     const declared = await tx.query(
-      `update placement p set build_id = $2, declared_at = now(), declared_by = $4
+      `update placement p set build_id = $2, declared_at = now(), declared_by = $4, blocked_build = null, blocked_reason = null, blocked_since = null,
+         blocked_needs_person = false
        where p.module = $1 and p.node = any ($3) and p.build_id is distinct from $2
        returning p.node`,
       [module, buildId, ready, by],
     );
     return declared.length;
   });
+}
+
+interface Asked {
+  readonly module: string;
+  /** null: it cannot be read any more, and the derivation says so. */
+  readonly manifest: Manifest | null;
+  readonly isWoven: boolean;
+  readonly nodes: readonly string[];
+}
+
+async function settledFor(tx: Db, { module, manifest, isWoven: isAny, nodes }: Asked): Promise<ReadonlyMap<string, Settled>> {
+  if (manifest === null) return new Map();
+  return isAny ? await settle(tx, { module, manifest, nodes, isNew: false }) : await settlePlain(tx, { module, manifest, nodes });
 }
 
 /** What it required or provided before is let go of by the same rules. */
@@ -55,17 +69,13 @@ async function wasWoven(tx: Db, module: string): Promise<boolean> {
 
 /** As long as the words stay the same, so does the since. */
 async function recordBlocked(tx: Db, module: string, buildId: string, settled: ReadonlyMap<string, Settled>): Promise<void> {
-  const rows = [...settled].map(([node, one]) => ({
-    node,
-    reason: one.kind === 'ready' ? null : one.reason,
-    build: one.kind === 'ready' ? null : buildId,
-    isRefused: one.kind === 'refused',
-  }));
+  const rows = [...settled].flatMap(([node, one]) => (one.kind === 'ready' ? [] : [{ node, reason: one.reason, isRefused: one.kind === 'refused' }]));
+  if (rows.length === 0) return;
   await tx.query(
-    `update placement p set blocked_build = b.build, blocked_reason = b.reason, blocked_needs_person = b."isRefused",
-       blocked_since = case when b.reason is null then null when p.blocked_reason = b.reason then p.blocked_since else now() end
-     from jsonb_to_recordset($2::jsonb) b (node text, reason text, build text, "isRefused" boolean)
-     where p.module = $1 and p.node = b.node and (p.blocked_build, p.blocked_reason, p.blocked_needs_person) is distinct from (b.build, b.reason, b."isRefused")`,
-    [module, JSON.stringify(rows)],
+    `update placement p set blocked_build = $2, blocked_reason = b.reason, blocked_needs_person = b."isRefused",
+       blocked_since = case when p.blocked_reason = b.reason then p.blocked_since else now() end
+     from jsonb_to_recordset($3::jsonb) b (node text, reason text, "isRefused" boolean)
+     where p.module = $1 and p.node = b.node and (p.blocked_build, p.blocked_reason, p.blocked_needs_person) is distinct from ($2, b.reason, b."isRefused")`,
+    [module, buildId, JSON.stringify(rows)],
   );
 }

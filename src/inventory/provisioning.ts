@@ -62,9 +62,28 @@ export async function nodesAround(tx: Db, module: string, { requires }: Manifest
   return rows.map((row) => row.node);
 }
 
-/** What each node's answer is. Of a refused one nothing is written. */
-export async function settle(tx: Db, { module, manifest, nodes, isNew }: Settling): Promise<Map<string, Settled>> {
-  const here = await readNodes(tx, nodes);
+/** Of a module that neither requires nor provides nor claims anything, and never did: only what it shows can be another's. */
+export async function settlePlain(tx: Db, { module, manifest, nodes }: Omit<Settling, 'isNew'>): Promise<Map<string, Settled>> {
+  const here = await readNodes(tx, module, nodes);
+  const holders = here.map((node) => holderOf(module, manifest, node, [], []));
+  const refused = await findRivals(tx, holders);
+  await writeShows(
+    tx,
+    holders.filter((holder) => !refused.has(holder.node)),
+    new Set(),
+  );
+  return new Map(
+    here.map(({ name }): [string, Settled] => {
+      const reason = refused.get(name);
+      return [name, reason === undefined ? { kind: 'ready' } : { kind: 'refused', reason }];
+    }),
+  );
+}
+
+/** What each node's answer is, of those that the module is placed on. Of a refused one nothing is written. */
+export async function settle(tx: Db, { module, manifest, nodes: named, isNew }: Settling): Promise<Map<string, Settled>> {
+  const here = await readNodes(tx, module, named);
+  const nodes = here.map((node) => node.name);
   const around = await readSurroundings(tx, module, manifest, nodes);
   const refused = new Map<string, string>();
   const found = here.map((node) => bindingsOf(module, manifest, node, around));

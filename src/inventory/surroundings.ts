@@ -54,8 +54,12 @@ function parsed(written: unknown): Manifest | null {
   return read.success ? read.data : null;
 }
 
-export async function readNodes(tx: Db, nodes: readonly string[]): Promise<NodeFacts[]> {
-  return tx.query('select name, site, facts from node where name = any ($1) order by name', [nodes]);
+/** Those of these nodes that the module is placed on. */
+export async function readNodes(tx: Db, module: string, nodes: readonly string[]): Promise<NodeFacts[]> {
+  return tx.query(
+    'select n.name, n.site, n.facts from placement p join node n on n.name = p.node where p.module = $1 and p.node = any ($2) order by n.name',
+    [module, nodes],
+  );
 }
 
 /** Placements with their manifests; one whose manifest cannot be read is left out. */
