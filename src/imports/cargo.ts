@@ -13,6 +13,8 @@ import type { DeclaredName, Reading, SourceFile, SourceTree } from './types';
 /** The crates of a tree as cargo knows them. It is asked in a folder outside the tree, so that it heeds no configuration there and writes nothing. */
 
 const TIMEOUT_MS = 60_000;
+/** For all of a tree: a manifest may send cargo anywhere, and there may be many. */
+const TOGETHER_MS = 300_000;
 /** Of address space: cargo follows links to wherever they lead. */
 const MOST_KIB = 4 << 20;
 const MOST_TOML_BYTES = 1 << 20;
@@ -75,12 +77,18 @@ export async function cratesOf(tree: SourceTree, reading: Reading): Promise<Crat
   if (manifests.every(({ path }) => isTestPath(path))) return { byDirectory, declared, unknown, places };
   const cargo = await workingCargo(reading);
   const root = await realpath(tree.root);
+  const deadline = Date.now() + TOGETHER_MS;
   const byPath = new Map(manifests.map((file) => [file.path, file]));
   for (const file of manifests) {
     if (byDirectory.has(directoryOf(file.path))) continue;
-    const found = await cargo.metadata(join(root, file.path));
-    if (typeof found === 'string') {
-      if (!isTestPath(file.path)) unknown.push({ kind: 'unparsed', file: file.path, line: 1, reason: found });
+    if (Date.now() > deadline) {
+      const reason = `it is not read, nor those after it: the crates before took ${TOGETHER_MS / 60_000} minutes`;
+      unknown.push({ kind: 'unparsed', file: file.path, line: 1, reason });
+      break;
+    }
+    const found = await cargo.metadata(root, file.path);
+    if ('reason' in found) {
+      if (!isTestPath(file.path)) unknown.push({ kind: 'unparsed', file: file.path, ...found });
       continue;
     }
     for (const one of found.packages) {
@@ -161,9 +169,14 @@ export function nearestCrate(path: string, { byDirectory }: Crates): Crate | und
   return upwards(directoryOf(posix.normalize(path))).flatMap((at) => byDirectory.get(at) ?? [])[0];
 }
 
+interface Complaint {
+  readonly line: number;
+  readonly reason: string;
+}
+
 interface Cargo {
   /** What it says, or why it says nothing of this manifest. */
-  metadata(manifestPath: string): Promise<Metadata | string>;
+  metadata(root: string, path: string): Promise<Metadata | Complaint>;
 }
 
 async function workingCargo({ cache, signal }: Reading): Promise<Cargo> {
@@ -180,24 +193,31 @@ async function workingCargo({ cache, signal }: Reading): Promise<Cargo> {
   };
   const asked = await run(['--version']);
   if (asked.status !== 0) {
-    const why = asked.status === 127 ? 'there is no cargo here' : `cargo does not work here (${lastLine(asked)})`;
+    const why = asked.status === 127 ? 'there is no cargo here' : `cargo does not work here (${lastCauses(asked)})`;
     throw new EnvironmentError(
       `read the crates: ${why}: install Rust, with \`apt-get install cargo\` or from https://rustup.rs, where the builder finds it`,
     );
   }
   return {
-    metadata: async (manifestPath) => {
-      const ended = await run(['metadata', '--no-deps', '--offline', '--format-version', '1', '--manifest-path', manifestPath]);
-      if (ended.status !== 0) return `cargo does not read it: ${lastLine(ended)}`;
+    metadata: async (root, path) => {
+      const ended = await run(['metadata', '--no-deps', '--offline', '--format-version', '1', '--manifest-path', join(root, path)]);
+      if (ended.status !== 0) return complaintOf(ended, root);
       return metadata.parse(JSON.parse(ended.stdout.toString()));
     },
   };
 }
 
-/** The cause that it names last is the one that tells. */
-function lastLine({ stderr, endedBy }: ToolEnd): string {
-  const lines = stderr.split('\n').filter((line) => line.trim() !== '');
-  return lines.at(-1)?.trim() ?? `it ended by ${endedBy}`;
+/** Without the path of this checkout, which would be another one each time. */
+function complaintOf(ended: ToolEnd, root: string): Complaint {
+  const line = Number(/^\s*--> .*:(\d+):\d+$/m.exec(ended.stderr)?.[1] ?? 1);
+  return { line, reason: `cargo does not read it: ${lastCauses(ended).replaceAll(`${root}/`, '')}` };
+}
+
+/** The causes that it names last are those that tell, and not the part of the file that it shows below. */
+function lastCauses({ stderr, endedBy }: ToolEnd): string {
+  const lines = stderr.split('\n').filter((line) => !/^\s*($|-->|Caused by:|(\d+ )?\|)/.test(line));
+  const causes = lines.slice(-2).map((line) => line.trim().replace(/^error: /, ''));
+  return causes.length === 0 ? `it ended by ${endedBy}` : causes.join(': ');
 }
 
 function rustupHome(): Record<string, string> {

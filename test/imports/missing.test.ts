@@ -32,7 +32,8 @@ describe('a builder without a language', () => {
 const fragile = `#!${process.execPath}
 const { readFileSync, writeSync } = require('node:fs');
 writeSync(1, '{"standard":["os"]}\\n');
-for (const path of readFileSync(0, 'utf8').split('\\0').slice(0, -1)) {
+for (const [at, path] of readFileSync(0, 'utf8').split('\\0').slice(0, -1).entries()) {
+  if (path.startsWith('heavy') && at > 0) process.kill(process.pid, 'SIGKILL');
   if (path.startsWith('kill')) process.kill(process.pid, 'SIGKILL');
   if (path.startsWith('slow')) process.kill(process.pid, 'SIGVTALRM');
   writeSync(1, JSON.stringify({ imports: [['of_' + path.replace('.py', ''), 0, null, 1], ['os', 0, null, 2]] }) + '\\n');
@@ -45,8 +46,8 @@ describe('a file that ends the parser', () => {
   test('is said to be unparsed, and those beside it are read', async () => {
     path = repository({});
     writeFileSync(join(path, 'python3'), fragile, { mode: 0o755 });
-    const { imports, unknown } = await found(['a.py', 'kill.py', 'm.py', 'slow.py', 'z.py']);
-    expect(imports.map(({ name }) => name)).toEqual(['of_a', 'of_m', 'of_z']);
+    const { imports, unknown } = await found(['a.py', 'heavy.py', 'kill.py', 'm.py', 'slow.py', 'z.py']);
+    expect(imports.map(({ name }) => name)).toEqual(['of_a', 'of_heavy', 'of_m', 'of_z']);
     expect(unknown.map(({ kind, file, reason }) => `${kind} ${file} ${reason}`)).toEqual([
       'unparsed kill.py it ends the parser (SIGKILL)',
       'unparsed slow.py it takes longer than 20 s to be parsed',

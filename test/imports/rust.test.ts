@@ -217,7 +217,22 @@ describe('what cannot be known', () => {
   test('is what a Cargo.toml names that cargo does not read, unless it is of tests', async () => {
     const { imports, unknown } = await read({ 'Cargo.toml': '[package]\nname = "a', 'src/lib.rs': 'use b::x;', 'tests/x/Cargo.toml': 'x' });
     expect(imports).toEqual([]);
-    expect(unknown).toEqual([{ kind: 'unparsed', file: 'Cargo.toml', line: 1, reason: expect.stringContaining('cargo does not read it: ') }]);
+    expect(unknown).toEqual([{ kind: 'unparsed', file: 'Cargo.toml', line: 2, reason: expect.stringMatching(/^cargo does not read it: .*string/) }]);
+  });
+
+  test('is said without the place of the checkout', async () => {
+    const { unknown } = await read({ 'in/Cargo.toml': '[package]\nname = "a"\nversion = "0.1.0"\n' });
+    expect(unknown).toEqual([
+      {
+        kind: 'unparsed',
+        file: 'in/Cargo.toml',
+        line: 1,
+        reason: expect.stringMatching(/^cargo does not read it: .*must be present$/),
+      },
+    ]);
+    const missing = await read({ 'in/Cargo.toml': '[workspace]\nmembers = ["gone"]\n' });
+    expect(missing.unknown[0]?.reason).toMatch(/^cargo does not read it: .*`in\/gone\/Cargo.toml`.*No such file/);
+    expect(missing.unknown[0]?.reason).not.toMatch(/\/tmp|tally-/);
   });
 
   test('is a file that is nested deeper than the stack', async () => {
