@@ -177,5 +177,12 @@ describe('an instance', () => {
       }),
     );
     expect(instanceName({ consumer: 'notes', binding: 'db', node: null }, () => false, digest)).toBe('notes-db');
+    // Cut elsewhere, the parts come to the same words.
+    const [one, two] = [
+      { consumer: 'a-b', binding: 'c', node: null },
+      { consumer: 'a', binding: 'b-c', node: null },
+    ];
+    const first = instanceName(one, () => false, digest);
+    expect(instanceName(two, (name) => name === first, digest)).toMatch(/^a-b-c-[0-9a-f]{8}$/);
   });
 });
