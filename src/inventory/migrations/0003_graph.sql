@@ -115,8 +115,8 @@ create function settle_names(names text[]) returns text[] language plpgsql as $$
 declare
   moment timestamptz := clock_timestamp();
   moving text[] := array(
-    select m.name from module m join inspection i on i.module = m.name and i.commit = m.head_commit and i.outcome = 'valid'
-    where m.name = any (names) and m.edges_commit is distinct from m.head_commit order by m.name);
+    select m.name from unnest(names) n (name) join module m on m.name = n.name join inspection i on i.module = m.name and i.commit = m.head_commit and i.outcome = 'valid'
+    where m.edges_commit is distinct from m.head_commit order by m.name);
   touched_languages text[] := '{}';
   touched_names text[] := '{}';
   exporters text[] := names;
@@ -127,13 +127,16 @@ begin
 
     with wanted as (
       select distinct on (m.name, x.language, x.name) m.name as module, x.language, x.name, x.artifact, x.file, x.line
-      from module m join inspection i on i.module = m.name and i.commit = m.edges_commit
+      from unnest(moving) n (name) join module m on m.name = n.name join inspection i on i.module = m.name and i.commit = m.edges_commit
       cross join lateral jsonb_to_recordset(i.exports) x (language text, name text, artifact text, file text, line int)
-      where m.name = any (moving)
       order by m.name, x.language, x.name, x.artifact collate "C", x.file collate "C", x.line
     ), gone as (
       delete from module_export e
-      where e.module = any (moving) and not exists (select from wanted w where (w.module, w.language, w.name) = (e.module, e.language, e.name))
+      using (
+        select e.module, e.language, e.name from unnest(moving) n (name) join module_export e on e.module = n.name
+        except select module, language, name from wanted
+      ) g
+      where (e.module, e.language, e.name) = (g.module, g.language, g.name)
       returning e.language, e.name
     ), fresh as (
       insert into module_export as e (module, language, name, artifact, file, line, since)
@@ -150,13 +153,16 @@ begin
 
     with wanted as (
       select distinct on (m.name, x.language, x.name, x.test) m.name as module, x.language, x.name, x.test as is_test, x.candidates, x.file, x.line
-      from module m join inspection i on i.module = m.name and i.commit = m.edges_commit
+      from unnest(moving) n (name) join module m on m.name = n.name join inspection i on i.module = m.name and i.commit = m.edges_commit
       cross join lateral jsonb_to_recordset(i.imports) x (language text, name text, candidates text[], test boolean, file text, line int)
-      where m.name = any (moving)
       order by m.name, x.language, x.name, x.test, x.file collate "C", x.line
     ), gone as (
       delete from module_import i
-      where i.module = any (moving) and not exists (select from wanted w where (w.module, w.language, w.name, w.is_test) = (i.module, i.language, i.name, i.is_test))
+      using (
+        select i.module, i.language, i.name, i.is_test from unnest(moving) n (name) join module_import i on i.module = n.name
+        except select module, language, name, is_test from wanted
+      ) g
+      where (i.module, i.language, i.name, i.is_test) = (g.module, g.language, g.name, g.is_test)
     )
     insert into module_import as i (module, language, name, is_test, candidates, file, line)
     select w.module, w.language, w.name, w.is_test, w.candidates, w.file, w.line from wanted w
@@ -164,10 +170,14 @@ begin
       where (i.candidates, i.file, i.line) is distinct from (excluded.candidates, excluded.file, excluded.line);
 
     with wanted as (
-      select distinct i.module, i.language, c.name from module_import i cross join unnest(i.candidates) c (name) where i.module = any (moving)
+      select distinct i.module, i.language, c.name from unnest(moving) n (name) join module_import i on i.module = n.name cross join unnest(i.candidates) c (name)
     ), gone as (
       delete from import_candidate c
-      where c.module = any (moving) and not exists (select from wanted w where (w.language, w.name, w.module) = (c.language, c.name, c.module))
+      using (
+        select c.language, c.name, c.module from unnest(moving) n (name) join import_candidate c on c.module = n.name
+        except select language, name, module from wanted
+      ) g
+      where (c.language, c.name, c.module) = (g.language, g.name, g.module)
     )
     insert into import_candidate (language, name, module) select language, name, module from wanted on conflict do nothing;
   end if;
@@ -204,18 +214,22 @@ begin
   with wanted as (
     select distinct on (i.module, hit.module, hit.artifact, i.language, hit.name)
       i.module, hit.module as input, hit.artifact, i.language, hit.name, i.is_test, i.file, i.line
-    from module_import i
+    from unnest(names) n (name)
+    join module_import i on i.module = n.name
     cross join lateral (
       select e.module, e.artifact, e.name from unnest(i.candidates) with ordinality c (name, place)
       join module_export e on (e.language, e.name) = (i.language, c.name)
       order by c.place, (e.module = i.module) desc, e.since, e.module collate "C" limit 1
     ) hit
-    where i.module = any (names) and hit.module <> i.module
+    where hit.module <> i.module
     order by i.module, hit.module, hit.artifact, i.language, hit.name, i.is_test, i.file collate "C", i.line
   ), gone as (
     delete from build_edge b
-    where b.module = any (names)
-      and not exists (select from wanted w where (w.module, w.input, w.artifact, w.language, w.name) = (b.module, b.input, b.artifact, b.language, b.name))
+    using (
+      select b.module, b.input, b.artifact, b.language, b.name from unnest(names) n (name) join build_edge b on b.module = n.name
+      except select module, input, artifact, language, name from wanted
+    ) g
+    where (b.module, b.input, b.artifact, b.language, b.name) = (g.module, g.input, g.artifact, g.language, g.name)
     returning b.module
   ), fresh as (
     insert into build_edge as b (module, input, artifact, language, name, is_test, file, line)
@@ -237,8 +251,8 @@ declare
 begin
   suspects := array(
     with recursive reach (start, node) as (
-      select e.module, e.input from build_edge e
-      where e.module = any (names) and not e.is_test and exists (select from build_edge b where b.input = e.module and not b.is_test)
+      select e.module, e.input from unnest(names) n (name) join build_edge e on e.module = n.name
+      where not e.is_test and exists (select from build_edge b where b.input = e.module and not b.is_test)
       union
       select r.start, e.input from reach r join build_edge e on e.module = r.node and not e.is_test where r.node <> r.start
     ), around (node) as (
@@ -268,7 +282,8 @@ end $$;
 create function settle_closures(names text[]) returns void language plpgsql as $$
 begin
   with recursive ready as materialized (
-    select m.name, m.head_commit from module m join inspection i on i.module = m.name and i.commit = m.head_commit and i.outcome = 'valid' where m.name = any (names)
+    select m.name, m.head_commit from unnest(names) n (name) join module m on m.name = n.name
+    join inspection i on i.module = m.name and i.commit = m.head_commit and i.outcome = 'valid'
   ), walk (module, input, artifact, is_test, recorded) as (
     select e.module, e.input, e.artifact, e.is_test, null::text from ready r join build_edge e on e.module = r.name
     union
@@ -283,21 +298,31 @@ begin
     from walk w left join module z on z.name = w.input left join artifact a on a.build_id = z.effective_build and a.name = w.artifact
     group by w.module, w.input, w.artifact
   ), gone as (
-    delete from module_input i using ready r
-    where i.module = r.name and not exists (select from wanted w where (w.module, w.input, w.artifact) = (i.module, i.input, i.artifact) and w.digest is not null)
+    delete from module_input i
+    using (
+      select i.module, i.input, i.artifact from ready r join module_input i on i.module = r.name
+      except select module, input, artifact from wanted where digest is not null
+    ) g
+    where (i.module, i.input, i.artifact) = (g.module, g.input, g.artifact)
   ), fresh as (
     insert into module_input as i (module, input, artifact, digest, is_test)
     select w.module, w.input, w.artifact, w.digest, w.is_test from wanted w where w.digest is not null
     on conflict (module, input, artifact) do update set digest = excluded.digest, is_test = excluded.is_test
       where (i.digest, i.is_test) is distinct from (excluded.digest, excluded.is_test)
   ), known as (
-    select r.name, closure_of(r.head_commit, coalesce(
-      jsonb_agg(jsonb_build_object('module', w.input, 'artifact', w.artifact, 'digest', w.digest)) filter (where w.input is not null), '[]')) as closure
-    from ready r left join wanted w on w.module = r.name
-    group by r.name, r.head_commit having bool_and(w.input is null or w.digest is not null)
+    select u.name, case when bool_and(u.is_known) then closure_of(max(u.head_commit), coalesce(
+      jsonb_agg(jsonb_build_object('module', u.input, 'artifact', u.artifact, 'digest', u.digest)) filter (where u.input is not null), '[]')) end as closure
+    from (
+      select n.name, null::text as head_commit, null::text as input, null::text as artifact, null::text as digest, true as is_known from unnest(names) n (name)
+      union all
+      select name, head_commit, null, null, null, true from ready
+      union all
+      select module, null, input, artifact, digest, digest is not null from wanted
+    ) u
+    group by u.name
   ), locked as (
-    select m.name, k.closure from module m left join known k on k.name = m.name
-    where m.name = any (names) and m.closure is distinct from k.closure order by m.name for no key update of m
+    select m.name, k.closure from known k join module m on m.name = k.name
+    where m.closure is distinct from k.closure order by m.name for no key update of m
   )
   update module m set closure = l.closure, progress_at = clock_timestamp() from locked l where m.name = l.name;
 end $$;
@@ -329,7 +354,7 @@ begin
       (select b.id from build b join request r on r.id = b.id
        where b.module = m.name and b.commit = m.head_commit and b.verdict = 'fit' order by r.requested_at desc, b.id desc limit 1),
       m.effective_build) as after
-    from module m where m.name = any (names)
+    from unnest(names) n (name) join module m on m.name = n.name
   ), locked as (
     select m.name, c.before, c.after from module m join choice c on c.name = m.name where c.after is distinct from c.before order by m.name for no key update of m
   ), moved as (
@@ -349,12 +374,12 @@ begin
       case when m.head_commit is null or i.outcome = 'invalid' or has.verdict then null
         when i.outcome is null then coalesce(m.stale_since, m.head_since, now())
         else coalesce(m.stale_since, now()) end as stale_since
-    from module m
+    from unnest(names) n (name)
+    join module m on m.name = n.name
     left join inspection i on i.module = m.name and i.commit = m.head_commit
     cross join lateral (
       select coalesce((select true from build b where i.outcome = 'valid' and b.module = m.name and b.closure = m.closure and b.verdict is not null limit 1), false) as verdict
     ) has
-    where m.name = any (names)
   ), locked as (
     select s.* from module m join standing s on s.name = m.name
     where (m.is_settling, m.stale_since) is distinct from (s.is_settling, s.stale_since) order by m.name for no key update of m
@@ -384,6 +409,12 @@ begin
   update module set progress_at = clock_timestamp() where name = any (waiting);
 end $$;
 
+-- What is affected is few as a rule, and many at once when a whole mesh is: those are planned by their number.
+create function plan_for(names text[]) returns void language plpgsql as $$
+begin
+  perform set_config('plan_cache_mode', case when cardinality(names) > 100 then 'force_custom_plan' else 'force_generic_plan' end, true);
+end $$;
+
 -- Makes the graph of these modules what it is, and of all that are affected by that. Doing it again changes nothing. Its
 -- statements are long and its arrays short: planning each anew would cost more than all the rest, and reading whole tables
 -- would make it a matter of the mesh's size.
@@ -395,13 +426,16 @@ declare
 begin
   if cardinality(names) = 0 then return; end if;
   perform lock_graph();
-  owed := settle_names(names);
+  perform plan_for(names);
+  owed := settle_names(array(select distinct unnest(names)));
+  perform plan_for(owed);
   stirred := settle_edges(owed);
   stirred := stirred || settle_cycles(stirred);
-  owed := owed || stirred;
+  owed := array(select unnest(owed) union select unnest(stirred));
   -- Each round hands on what it changed to those that build on it. Builds are finite and what a module makes of one commit and its
   -- inputs is one thing, so it comes to rest; the bound is for a store in which that is not so.
   for round in 1 .. 1000 loop
+    perform plan_for(owed);
     perform settle_closures(owed);
     declare moved text[] := settle_effective(owed);
     begin
@@ -419,9 +453,10 @@ end $$;
 
 -- Who cannot forget it: whatever the graph is made from settles it --------------------------------------------------
 
+-- New rows are told from old ones by their difference: a join of the two is planned for the few rows of its first time.
 create function settle_from_heads() returns trigger language plpgsql as $$
 declare moved text[] := array(
-  select n.name from new_rows n join old_rows o using (name) where n.head_commit is distinct from o.head_commit);
+  select name from (select name, head_commit from new_rows except select name, head_commit from old_rows) moved);
 begin
   perform settle_graph(moved);
   return null;
@@ -475,9 +510,10 @@ end $$;
 create or replace function bump_modules_from_builds() returns trigger language plpgsql as $$
 begin
   perform bump_modules(array(
-    select distinct n.module from new_rows n join old_rows o using (id)
-    where (n.verdict, n.reason, n.inputs) is distinct from (o.verdict, o.reason, o.inputs)));
-  perform settle_verdicts(array(select n.id from new_rows n join old_rows o using (id) where n.verdict is distinct from o.verdict));
+    select distinct module from (
+      select module, id, verdict, reason, inputs from new_rows except select module, id, verdict, reason, inputs from old_rows) changed));
+  perform settle_verdicts(array(
+    select id from (select id, verdict from new_rows except select id, verdict from old_rows) judged));
   return null;
 end $$;
 
