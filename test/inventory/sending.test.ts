@@ -17,7 +17,25 @@ import {
   setFacts,
   unassign,
 } from '../../src/inventory';
-import { A, B, beat, declared, deriving, digest, facts, fitBuild, module, node, openStore, placement, read, report, send, tick, times } from './store';
+import {
+  A,
+  B,
+  beat,
+  declared,
+  deriving,
+  digest,
+  facts,
+  fitBuild,
+  module,
+  node,
+  openStore,
+  placement,
+  read,
+  report,
+  send,
+  tick,
+  times,
+} from './store';
 
 let db: Db;
 beforeAll(async () => ({ db } = await openStore()));
