@@ -106,7 +106,7 @@ function decide(facts: Facts, head: Head, nodes: Nodes, times: Times): Decision 
   // Held is a decision about declaring: what is declared is owed all the same.
   if (standing !== null && (rest === null || standing.situation !== 'held')) return rest === null ? standing : { ...standing, next: rest.next };
   if (rest !== null) return rest;
-  const [bare] = nodes.undeclared;
+  const [bare] = [...nodes.undeclared, ...nodes.blocked];
   if (bare !== undefined) {
     const on = 'a fit build that may be declared';
     return {

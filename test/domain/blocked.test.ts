@@ -53,4 +53,9 @@ describe('a fit build that cannot be where it is placed', () => {
       situation: 'held',
     });
   });
+
+  test('where nothing is effective, is not in step either', () => {
+    const bare = placement('alpha', { build: null, applied: null, isApplied: false, blocked: waits });
+    expect(compare(inStep({ effective: null, placements: [bare] }), defaultTimes)).toMatchObject({ situation: 'waiting', inStep: false });
+  });
 });
