@@ -501,7 +501,8 @@ begin
   if cardinality(judged) = 0 then return; end if;
   perform lock_graph();
   update module m set stale_since = null
-  from (select m.name from module m join build b on b.id = any (ids) and b.module = m.name and b.commit = m.head_commit
+  from (select m.name from (select distinct b.module, b.commit from unnest(ids) n (id) join build b on b.id = n.id) b
+        join module m on m.name = b.module and m.head_commit = b.commit
         where m.stale_since is not null order by m.name for no key update of m) locked
   where m.name = locked.name;
   perform settle_graph(judged);
