@@ -117,7 +117,7 @@ function shownTwice(one: Holder, other: Holder): Conflict | null {
   const claimed = new Set([...one.claims, ...other.claims].map((claim) => claim.resource));
   const hit = [...collidingWith(one.shows), ...one.claims.map((claim) => claim.resource)]
     .filter((resource) => theirs.has(resource) && !(isReliant && resource.startsWith('port/') && !claimed.has(resource)))
-    .sort()[0];
+    .sort(byThing)[0];
   if (hit === undefined) return null;
   const remedy = `tally unassign ${other.module} ${other.node}`;
   const [kind, name] = [hit.slice(0, hit.indexOf('/')), hit.slice(hit.indexOf('/') + 1)];
@@ -128,7 +128,16 @@ function shownTwice(one: Holder, other: Holder): Conflict | null {
     under: `${other.module} places something inside /${name}, which is an archive of ${one.module} on ${one.node}: ${remedy}`,
     service: `${both} both run a service ${name} on ${one.node}: ${remedy}`,
   };
-  return { resource: hit, says: says[kind] ?? `${both} both take ${hit} on ${one.node}: ${remedy}` };
+  return { resource: thingOf(hit), says: says[kind] ?? `${both} both take ${hit} on ${one.node}: ${remedy}` };
+}
+
+/** From either side an archive with something of another's inside is the same thing. */
+function thingOf(resource: string): string {
+  return resource.startsWith('under/') ? `tree/${resource.slice('under/'.length)}` : resource;
+}
+
+function byThing(one: string, other: string): number {
+  return thingOf(one) < thingOf(other) ? -1 : 1;
 }
 
 function namesOf(one: Holder, other: Holder): string {

@@ -1,5 +1,6 @@
 import { execFileSync } from 'node:child_process';
-import { join } from 'node:path';
+import { cpSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import { createRegistryClient } from '../../src/registry';
 import type { BuildAnswer, Input } from '../../src/schema/messages';
 import { registryUrl } from '../support/servers';
@@ -31,11 +32,16 @@ interface Module {
   build?: Record<string, unknown>;
   inputs?: Input[];
   check?: boolean;
+  /** Directories that its home holds before the build, by their names there. */
+  home?: Record<string, string>;
 }
 
 async function build(module: Module): Promise<{ answer: BuildAnswer; repository: Repository; commit: string; request: string }> {
   const repository = newRepository();
   const manifest = { module: repository.module, build: module.build ?? {}, artifacts: { a: module.artifact } };
+  for (const [name, from] of Object.entries(module.home ?? {})) {
+    cpSync(from, join(builder.home, 'homes', repository.module, name), { recursive: true });
+  }
   const commit = repository.commit({ ...module.files, 'module.yaml': JSON.stringify(manifest) });
   const request = await control.build(repository, commit, {
     inputs: module.inputs ?? [],
@@ -114,7 +120,8 @@ describe('Go', () => {
 });
 
 describe('Node and TypeScript', () => {
-  const tsc = join(__dirname, '..', '..', 'node_modules', '.bin', 'tsc');
+  // A command sees nothing of this package where that lies in a folder which the sandbox covers: the module's own home holds the compiler.
+  const compiler = join(dirname(require.resolve(`@typescript/typescript-${process.platform}-${process.arch}/package.json`)), 'lib');
   const packageJson = (name: string, peers: string[] = []): string =>
     JSON.stringify({
       ...{ name, version: '1.0.0', type: 'commonjs', main: 'index.js', types: 'index.d.ts' },
@@ -150,8 +157,8 @@ describe('Node and TypeScript', () => {
           include: ['*.ts'],
         }),
       };
-      const run = `${UNTOUCHED} && ${tsc} -p . && node out/app.js > said`;
-      expect(await said({ files, build: { run }, inputs: [lowest, middle] })).toBe('core on base\n');
+      const run = `${UNTOUCHED} && "$HOME/compiler/tsc" -p . && node out/app.js > said`;
+      expect(await said({ files, build: { run }, inputs: [lowest, middle], home: { compiler } })).toBe('core on base\n');
     },
     TEST_MS,
   );
