@@ -25,7 +25,9 @@ export function notesOf(manifest: Manifest): string[] {
   const made = manifest.provides.flatMap((given) => ('presence' in given ? [] : given.resources));
   const placed = new Set([...manifest.resources, ...made].map(sourceOf));
   // The other kinds are for modules to build on, and no resource can place them.
-  const unused = Object.entries(manifest.artifacts).flatMap(([name, artifact]) => ('archive' in artifact || 'file' in artifact) && !placed.has(name) ? [name] : []);
+  const unused = Object.entries(manifest.artifacts).flatMap(([name, artifact]) =>
+    ('archive' in artifact || 'file' in artifact) && !placed.has(name) ? [name] : [],
+  );
   return unused.length > 0 && manifest.resources.length > 0 ? [`artifacts: no resource places ${unused.join(', ')}`] : [];
 }
 
