@@ -1,5 +1,5 @@
 /** How what a module requires is satisfied by what others provide, and what an instance is made from and gives. */
-import type { InstanceProvision, Instantiation, Manifest, Scope } from '../schema/manifest';
+import type { InstanceProvision, Instantiation, Manifest, Parameter, Scope } from '../schema/manifest';
 import { fillIn, type NodeFacts, ofNode, referencesIn } from './references';
 
 export interface Place {
@@ -101,7 +101,42 @@ export function misfit(provision: InstanceProvision, values: Readonly<Record<str
   if (strange !== undefined)
     return `gives ${provision.instantiation} the parameter ${strange}, which it does not take: it takes ${taken.join(', ') || 'none'}`;
   const missing = Object.entries(provision.parameters).find(([name, one]) => one.default === undefined && !Object.hasOwn(values, name));
-  return missing === undefined ? null : `does not say the parameter ${missing[0]} of ${provision.instantiation}`;
+  if (missing !== undefined) return `does not say the parameter ${missing[0]} of ${provision.instantiation}`;
+  for (const [name, one] of Object.entries(provision.parameters)) {
+    const value = Object.hasOwn(values, name) ? values[name] : undefined;
+    if (value !== undefined && !isTaken(one.is, value))
+      return `gives ${provision.instantiation} the parameter ${name} as ${quoted(value)}: it takes ${TAKES[one.is]}`;
+  }
+  return null;
+}
+
+export const TAKES: Readonly<Record<Parameter['is'], string>> = {
+  word: 'a word of at most 200 letters, digits, `.`, `_` and `-`, beginning with a letter or digit',
+  number: 'a whole number of at most 15 digits',
+  port: 'a port, 1 to 65535',
+  host: 'a host name in lower-case letters, as in notes.home',
+  text: 'at most 1000 characters on one line',
+};
+
+/** Whether a value may stand where the provider uses it: one that has a meaning of its own there would be another's command. */
+export function isTaken(is: Parameter['is'], value: string): boolean {
+  switch (is) {
+    case 'word':
+      return /^[A-Za-z0-9][A-Za-z0-9._-]{0,199}$/.test(value);
+    case 'number':
+      return /^-?[0-9]{1,15}$/.test(value);
+    case 'port':
+      return /^[1-9][0-9]{0,4}$/.test(value) && Number(value) <= 65_535;
+    case 'host':
+      return value.length <= 253 && value.split('.').every((label) => /^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/.test(label));
+    case 'text':
+      return value.length <= 1000 && !/[\p{Cc}\u2028\u2029]/u.test(value);
+  }
+}
+
+/** On one line, whatever it holds. */
+function quoted(value: string): string {
+  return JSON.stringify(value.length > 60 ? `${value.slice(0, 59)}…` : value);
 }
 
 /** What a consumer uses of a binding and is not given. */

@@ -113,6 +113,18 @@ export const resource = z.union([
   z.strictObject({ action: actionSpec }),
 ]);
 
+/** What a consumer says ends up in files and commands of another node: unless the provider asks for more, it is one plain word. */
+const parameter = z.strictObject({
+  is: z
+    .enum(['word', 'number', 'port', 'host', 'text'])
+    .default('word')
+    .describe(
+      'what is taken: a word of letters, digits, `.`, `_` and `-`; a number; a port; a host name; or any text on one line, for `content` and `run` alone',
+    ),
+  default: z.string().optional(),
+  about: z.string().optional(),
+});
+
 /** Placed on the provider's node for each instance. */
 const instanceResource = z.union([
   z.strictObject({ file: fileSpec }),
@@ -128,10 +140,7 @@ const provision = z.union([
     instantiation: name,
     scope: scope.default('mesh').describe('where consumers may be'),
     per: z.enum(['module', 'node']).default('module').describe('one for all nodes of a consumer, or one for each'),
-    parameters: z
-      .record(word, z.strictObject({ default: z.string().optional(), about: z.string().optional() }))
-      .default({})
-      .describe('what a consumer says in `with`; one without a default must be said'),
+    parameters: z.record(word, parameter).default({}).describe('what a consumer says in `with`; one without a default must be said'),
     secrets: z.array(word).default([]).describe('made once for each instance, sealed, and rotated by `tally instance rotate`'),
     resources: z.array(instanceResource).default([]).describe('`${instance.name}`, `.consumer`, `.node`, `.address`, `${with.P}`, `${secret.S}`'),
     gives: z.record(word, z.string()).default({}).describe('what a consumer gets as `${bind.NAME.KEY}`; `${node.…}` is of the provider’s node'),
@@ -155,6 +164,7 @@ export type Scope = z.infer<typeof scope>;
 type Requirement = z.infer<typeof requirement>;
 type Provision = z.infer<typeof provision>;
 export type Instantiation = Extract<Requirement, { instantiation: string }>;
+export type Parameter = z.infer<typeof parameter>;
 export type InstanceProvision = Extract<Provision, { instantiation: string }>;
 export type ManifestArtifact = z.infer<typeof artifact>;
 export type ManifestResource = z.infer<typeof resource>;

@@ -1,5 +1,5 @@
 /** What a module requires and provides, and who can fill in which reference: names that must exist, and where a secret may stand. */
-import { bindingNameOf } from '../domain/provisioning';
+import { bindingNameOf, isTaken, TAKES } from '../domain/provisioning';
 import type { InstanceProvision, Manifest } from './manifest';
 import type { Finding } from './manifestFile';
 import { suggest } from './manifestIssues';
@@ -45,8 +45,16 @@ export function checkProvisions({ provides }: Manifest): Finding[] {
     const before = seen.get(`${key} ${name}`);
     seen.set(`${key} ${name}`, i);
     const twice = before === undefined ? [] : [{ path: ['provides', i, key], message: `provides[${before}] provides ${name} already: keep one` }];
-    return 'presence' in given ? twice : [...twice, ...checkTemplate(given, ['provides', i])];
+    return 'presence' in given ? twice : [...twice, ...checkParameters(given, ['provides', i]), ...checkTemplate(given, ['provides', i])];
   });
+}
+
+function checkParameters({ parameters }: InstanceProvision, path: Path): Finding[] {
+  return Object.entries(parameters).flatMap(([name, one]) =>
+    one.default === undefined || isTaken(one.is, one.default)
+      ? []
+      : [{ path: [...path, 'parameters', name, 'default'], message: `the default is not what \`is: ${one.is}\` takes: ${TAKES[one.is]}` }],
+  );
 }
 
 /** What is made for each instance is named by it, else the second one would have the target of the first. */
@@ -55,6 +63,11 @@ function checkTemplate(given: InstanceProvision, path: Path): Finding[] {
     const [shape, spec] = Object.entries(resource)[0] as [string, { name?: string; path?: string }];
     const key = spec.path === undefined ? 'name' : 'path';
     const target = spec.path ?? spec.name ?? '';
+    const free = Object.keys(given.parameters).find((name) => given.parameters[name]?.is === 'text' && target.includes(`\${with.${name}}`));
+    if (free !== undefined) {
+      const message = `\`\${with.${free}}\` is any text, which a consumer could make another path of: give the parameter \`is: word\`, or use \`\${instance.name}\``;
+      return [{ path: [...path, 'resources', i, shape, key], message }];
+    }
     if (/\$\{(instance\.name|with\.)/.test(target)) return [];
     return [
       { path: [...path, 'resources', i, shape, key], message: `\`${target}\` is the same for every instance: put \`\${instance.name}\` into it` },

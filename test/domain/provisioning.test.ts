@@ -7,6 +7,7 @@ import {
   type Instance,
   instanceName,
   instantiationsOf,
+  isTaken,
   misfit,
   parametersOf,
   provisionOf,
@@ -96,7 +97,7 @@ const proxy = manifest.parse({
   provides: [
     {
       instantiation: 'http-route',
-      parameters: { host: {}, port: {}, path: { default: '/' } },
+      parameters: { host: { is: 'host' }, port: { is: 'port' }, path: { is: 'text', default: '/' } },
       secrets: ['token'],
       gives: { url: 'http://${node.address}:${facts.proxy.port}${with.path}', name: '${instance.name}', token: '${secret.token}' },
     },
@@ -140,8 +141,33 @@ describe('an instance', () => {
   it.each([
     [{ host: 'a', port: '1', prot: '2' }, 'gives http-route the parameter prot, which it does not take: it takes host, path, port'],
     [{ host: 'a' }, 'does not say the parameter port of http-route'],
+    [
+      { host: 'a"; } server { root /; } #', port: '1' },
+      'gives http-route the parameter host as "a\\"; } server { root /; } #": it takes a host name in lower-case letters, as in notes.home',
+    ],
+    [{ host: 'a', port: '80; return 200' }, 'gives http-route the parameter port as "80; return 200": it takes a port, 1 to 65535'],
+    [{ host: 'a', port: '1', path: '/a\nb' }, 'gives http-route the parameter path as "/a\\nb": it takes at most 1000 characters on one line'],
   ])('is not made from %j', (given, wrong) => {
     expect(misfit(route, given)).toBe(wrong);
+  });
+
+  it.each([
+    [
+      'word',
+      ['UTF8', 'SQL_ASCII', 'a.b-c', '9'],
+      ['', '.', '..', '-v', 'a/b', 'a b', "a'b", 'a"', 'a;b', '$(a)', '`a`', '${root}', 'a\n', 'é', 'a'.repeat(201)],
+    ],
+    [
+      'host',
+      ['a', 'notes.home', 'a-1.b'],
+      ['', '.', 'a.', '.a', 'a..b', 'Notes.home', '*.home', '~^.*$', '-a', 'a-', 'a_b', `${'a'.repeat(64)}.b`, '${root}', 'a\n'],
+    ],
+    ['port', ['1', '65535'], ['0', '65536', '080', '-1', '8 0', '1e3', '80\n', '']],
+    ['number', ['0', '-3', '12'], ['', '1.5', '1e3', 'x', '1\n', '1'.repeat(16)]],
+    ['text', ['', 'it\'s "so"; $(x) ${y}'], ['a\nb', 'a\rb', 'a\0', 'a\u2028b', 'a'.repeat(1001)]],
+  ] as const)('takes as a %s what has no other meaning where it is put', (is, right, wrong) => {
+    expect(right.filter((value) => !isTaken(is, value))).toEqual([]);
+    expect(wrong.filter((value) => isTaken(is, value))).toEqual([]);
   });
 
   it('is not made from a fact that the node lacks', () => {

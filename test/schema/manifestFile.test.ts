@@ -140,6 +140,20 @@ describe('a module.yaml', () => {
       /is the same for every instance/,
     ],
     [
+      'a path out of any text of a consumer',
+      'module: a\nprovides:\n  - instantiation: db\n    parameters: { at: { is: text } }\n    resources:\n      - file: { path: "/etc/${instance.name}/${with.at}", content: x }\n',
+      6,
+      'provides[0].resources[0].file.path',
+      /`\$\{with\.at\}` is any text, which a consumer could make another path of: give the parameter `is: word`/,
+    ],
+    [
+      'a default that is not taken',
+      'module: a\nprovides:\n  - instantiation: db\n    parameters:\n      at: { default: /srv }\n',
+      5,
+      'provides[0].parameters.at.default',
+      /the default is not what `is: word` takes: a word of at most 200/,
+    ],
+    [
       'a reference to a binding that is not required',
       'module: a\nrequires:\n  - { instantiation: postgres-database, as: db }\nresources:\n  - file: { path: /a, content: "${bind.bd.host}" }\n',
       5,
