@@ -14,6 +14,7 @@ export interface References {
 
 /** Something that the module makes here for another one. */
 interface InstanceFrom extends References {
+  readonly name: string;
   readonly resources: readonly InstanceResource[];
 }
 
@@ -62,7 +63,10 @@ export function deriveDeclaration(input: DeriveInput, digest: (value: unknown) =
   for (const from of ordered) {
     try {
       resources.push(...from.manifest.resources.map((written) => declared(from, from, written, input)));
-      for (const instance of from.instances ?? []) resources.push(...instance.resources.map((written) => declared(from, instance, written, input)));
+      for (const instance of from.instances ?? []) {
+        const part = readsParts(node.reads) ? { part: instance.name } : {};
+        resources.push(...instance.resources.map((written) => ({ ...declared(from, instance, written, input), ...part })));
+      }
     } catch (error) {
       if (error instanceof Missing) return { kind: 'notWorkedOut', reason: error.message, modules: [from.module] };
       throw error;
@@ -114,9 +118,14 @@ function declared(from: DerivedFrom, references: References, written: InstanceRe
   return resource;
 }
 
-const FEATURE: Record<Feature, string> = { secrets: 'a sealed secret', undo: 'an undo', environmentFile: 'an environment file' };
+/** A host of before is not told of parts: what fails of one holds up those after it. */
+function readsParts(reads: DeriveInput['node']['reads']): boolean {
+  return reads === null || reads.features?.includes('parts') === true;
+}
 
-function featuresOf({ shape, spec }: DeclaredResource): Feature[] {
+const FEATURE: Record<Exclude<Feature, 'parts'>, string> = { secrets: 'a sealed secret', undo: 'an undo', environmentFile: 'an environment file' };
+
+function featuresOf({ shape, spec }: DeclaredResource): Array<keyof typeof FEATURE> {
   if (shape === 'file') return spec.secrets === undefined ? [] : ['secrets'];
   if (shape === 'action') return spec.undo === undefined ? [] : ['undo'];
   return shape === 'service' && spec.environmentFile !== undefined ? ['environmentFile'] : [];

@@ -73,7 +73,12 @@ export function runCommand(
 }
 
 function lastLineOf(tail: string): string {
-  const line = tail.trimEnd().split('\n').at(-1) ?? '';
+  // One that only points at the line before it says nothing.
+  const line =
+    tail
+      .trimEnd()
+      .split('\n')
+      .findLast((one) => /[\p{L}\p{N}]/u.test(one)) ?? '';
   const isCut = tail.length === TAIL && tail.trimEnd().length === line.length;
   return (isCut ? line.slice(CUT) : line).trim();
 }

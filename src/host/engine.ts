@@ -198,21 +198,24 @@ export function createEngine(journal: Journal, host: HostContext): Engine {
       const { removed, left } = await removeGone(wanted, outcomes, signal);
       const latest = new Map<string, number>();
       const failed = new Set<string>();
+      const failedParts = new Map<string, string[]>();
       for (const one of wanted) {
-        const { module, id } = one.resource;
-        if (failed.has(module)) continue;
+        const { module, id, part } = one.resource;
+        const group = groupOf(one.resource);
+        if (failed.has(module) || failed.has(group)) continue;
         if (signal.aborted) throw new Overtaken();
         const outcome = outcomes.get(module);
         const isCorrective = entries.get(one.key)?.held === one.print && outcome?.changes.every(({ cause }) => cause === 'corrective');
         try {
-          const result = await bring(one, latest.get(module) ?? 0, signal);
+          const result = await bring(one, Math.max(latest.get(module) ?? 0, latest.get(group) ?? 0), signal);
           if (result === 'changed') outcome?.changes.push({ resource: id, cause: isCorrective ? 'corrective' : 'intentional' });
         } catch (error) {
           if (error instanceof Overtaken) throw error;
-          failed.add(module);
+          failed.add(group);
+          if (part !== undefined) failedParts.set(module, [...(failedParts.get(module) ?? []), part]);
           outcome?.failures.push({ resource: id, message: await said(messageOf(error)) });
         }
-        latest.set(module, Math.max(latest.get(module) ?? 0, entries.get(one.key)?.change ?? 0));
+        latest.set(group, Math.max(latest.get(group) ?? 0, entries.get(one.key)?.change ?? 0));
       }
       const hasChanged = removed.length > 0 || [...outcomes.values()].some(({ changes }) => changes.length > 0);
       if (hasChanged || !isTidy) {
@@ -226,11 +229,17 @@ export function createEngine(journal: Journal, host: HostContext): Engine {
           state: failures.length === 0 ? 'held' : 'failed',
           failures,
           changes,
+          ...(failures.length === 0 || failed.has(module) ? {} : { failedParts: failedParts.get(module) ?? [] }),
         }),
       );
       return { modules, removed, left, hasChanged, hasFailed: left.length > 0 || failed.size > 0 };
     },
   };
+}
+
+/** What is made for one consumer fails and changes apart from what is made for another; what it all stands on is the module's own. */
+function groupOf({ module, part }: DeclaredResource): string {
+  return part === undefined ? module : `${module} ${part}`;
 }
 
 function hasSecrets(memo: unknown): memo is { readonly secrets: readonly SealedSecret[] } {

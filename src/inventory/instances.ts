@@ -3,8 +3,10 @@ import { ulid } from 'ulid';
 import { UsageError } from '../domain/errors';
 import type { Instance } from '../domain/provisioning';
 import type { NodeFacts } from '../domain/references';
+import type { NodeReport } from '../schema/messages';
 import { credentialHolders, rotateCredentials, type Sealing } from './credentials';
 import type { Db } from './db';
+import { toJson } from './text';
 
 export interface InstanceAt extends Instance {
   readonly id: string;
@@ -38,6 +40,25 @@ export async function instancesOf(
   const by = new Map<string, InstanceAt[]>();
   for (const { at, ...row } of rows) by.set(at, [...(by.get(at) ?? []), row]);
   return by;
+}
+
+/**
+ * Of a provider whose module does not hold as a whole: what it makes for others is made all the same, but for the parts that
+ * failed. Only a report on what is wanted now says so.
+ */
+export async function settleParts(tx: Db, reports: readonly NodeReport[]): Promise<void> {
+  const newest = [...new Map(reports.map((report) => [report.node, report])).values()];
+  const said = newest.flatMap(({ node, modules }) =>
+    modules.flatMap(({ module, digest, failedParts }) => (failedParts === undefined ? [] : [{ node, module, digest, failed: failedParts }])),
+  );
+  if (said.length === 0) return;
+  await tx.query(
+    `update instance i set made_version = i.included_version, made_secret_version = i.included_secret_version, made_at = coalesce(i.made_at, now())
+     from jsonb_to_recordset($1::jsonb) s (node text, module text, digest text, failed jsonb)
+     join placement p on p.module = s.module and p.node = s.node and p.want_digest = s.digest
+     where i.provider = s.module and i.provider_node = s.node and i.made_version <> i.included_version and not s.failed ? i.name`,
+    [toJson(said)],
+  );
 }
 
 export interface InstanceStatus {

@@ -2,6 +2,7 @@ import { foldLate, foldReport, type Outcome, type Run } from '../domain/stuck';
 import type { NodeReport } from '../schema/messages';
 import type { Db } from './db';
 import { beginEpochs } from './epochs';
+import { settleParts } from './instances';
 import { toJson } from './text';
 
 /** Reports that are kept of a node at the least; one that comes later than these is too late to count. */
@@ -56,6 +57,7 @@ export async function recordReports(db: Db, reports: readonly NodeReport[], now:
     await nameBuilds(tx, placed, current);
     const changed = placed.filter((placement) => before.get(placement) !== JSON.stringify(placement));
     const modules = await writePlacements(tx, changed, now);
+    await settleParts(tx, onTime);
     await writeNodes(tx, onTime, now);
     return modules;
   });

@@ -31,6 +31,8 @@ type Secrets = Record<string, Wanted>;
 
 interface Part {
   readonly module: string;
+  /** Of the instance. */
+  readonly name: string;
   readonly values: Record<string, string>;
   readonly secrets: Secrets;
   /** Of what is made here. */
@@ -38,7 +40,7 @@ interface Part {
 }
 
 export interface WovenModule extends References {
-  readonly instances: ReadonlyArray<References & { readonly resources: readonly InstanceResource[] }>;
+  readonly instances: ReadonlyArray<References & { readonly name: string; readonly resources: readonly InstanceResource[] }>;
 }
 
 export interface Woven {
@@ -64,7 +66,7 @@ export async function readWoven(tx: Db, sealing: Sealing, to: SealedFor): Promis
     const secrets = Object.fromEntries(
       provision.secrets.map((name): [string, Wanted] => [`secret.${name}`, { owner: row.id, name, version: row.secretVersion }]),
     );
-    return [{ module: row.provider, values: valuesOfInstance(provision, row, to.node), secrets, resources: provision.resources }];
+    return [{ module: row.provider, name: row.name, values: valuesOfInstance(provision, row, to.node), secrets, resources: provision.resources }];
   });
   const wanted = parts.flatMap((part) => Object.values(part.secrets));
   await ensureCredentials(tx, sealing, wanted);
@@ -80,6 +82,7 @@ function boundPart(row: Row, binding: string, { values, secrets }: ReturnType<ty
   const version = row.madeSecretVersion === 0 ? row.secretVersion : row.madeSecretVersion;
   return {
     module: row.consumer,
+    name: row.name,
     values: Object.fromEntries(Object.entries(values).map(([key, value]) => [`bind.${binding}.${key}`, value])),
     secrets: Object.fromEntries(
       Object.entries(secrets).map(([key, name]): [string, Wanted] => [`bind.${binding}.${key}`, { owner: row.id, name, version }]),
@@ -93,11 +96,11 @@ function woven(parts: readonly Part[], sealedOf: (one: Wanted) => SealedSecret |
     string,
     { values: Record<string, string>; secrets: Record<string, SealedSecret | null>; instances: WovenModule['instances'][number][] }
   >();
-  for (const { module, values, secrets, resources } of parts) {
+  for (const { module, name, values, secrets, resources } of parts) {
     const one = modules.get(module) ?? { values: {}, secrets: {}, instances: [] };
     modules.set(module, one);
     const sealed = Object.fromEntries(Object.entries(secrets).map(([key, wanted]) => [key, sealedOf(wanted)]));
-    if (resources !== null) one.instances.push({ values, secrets: sealed, resources });
+    if (resources !== null) one.instances.push({ name, values, secrets: sealed, resources });
     else {
       Object.assign(one.values, values);
       Object.assign(one.secrets, sealed);

@@ -63,7 +63,12 @@ export const shapes = {
   }),
 } as const;
 
-const base = { module: name, id: z.string().min(1) };
+const base = {
+  module: name,
+  id: z.string().min(1),
+  /** Of an instance that the module makes for another one: what fails of it leaves the other parts as they are. */
+  part: name.optional(),
+};
 
 /** `id` is `<shape>/<name or path without the leading slash>`, unique within its module. */
 export const declaredResource = z.discriminatedUnion('shape', [
@@ -86,7 +91,7 @@ export const declaration = z.strictObject({
 });
 
 /** What a host may read beside the shapes; one that does not say so in its beat does not. */
-export const FEATURES = ['secrets', 'undo', 'environmentFile'] as const;
+export const FEATURES = ['secrets', 'undo', 'environmentFile', 'parts'] as const;
 
 export type Feature = (typeof FEATURES)[number];
 export type SealedSecret = z.infer<typeof sealedSecret>;

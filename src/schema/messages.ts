@@ -203,6 +203,8 @@ export const moduleReport = z.strictObject({
   state: z.enum(['held', 'failed']),
   failures: z.array(z.strictObject({ resource: z.string(), message: z.string().max(2_000) })),
   changes: z.array(z.strictObject({ resource: z.string(), cause: z.enum(['intentional', 'corrective']) })),
+  /** Of a failed one whose own resources hold: the parts that do not. */
+  failedParts: z.array(name).optional(),
 });
 
 export const nodeReport = z.strictObject({

@@ -30,7 +30,11 @@ const provides = { provides: [{ instantiation: 'database', secrets: ['password']
 
 test('an operator is told what is missing, chooses among several, sees what is made and rotates it', async () => {
   const { db } = api;
-  const reads = { versions: [1], shapes: ['file', 'directory', 'archive', 'service', 'action'], features: ['secrets', 'undo', 'environmentFile'] };
+  const reads = {
+    versions: [1],
+    shapes: ['file', 'directory', 'archive', 'service', 'action'],
+    features: ['secrets', 'undo', 'environmentFile', 'parts'],
+  };
   for (const name of ['alpha', 'beta']) {
     await node(db, name);
     await recordNodeBeats(db, [beat(name, { reads, sealKey: generateSealKeyPair().publicKey })], tick(), times);

@@ -10,7 +10,7 @@ const digest = (value: unknown): string =>
     .digest('hex')}`;
 
 const SEALED = { credential: 'board-db/password', version: 2, sealed: 'v1.a.b' };
-const READS = { versions: [1], shapes: ['file', 'action', 'service'], features: ['secrets', 'undo', 'environmentFile'] };
+const READS = { versions: [1], shapes: ['file', 'action', 'service'], features: ['secrets', 'undo', 'environmentFile', 'parts'] };
 
 function board(resources: object[], references: Pick<DerivedFrom, 'values' | 'secrets' | 'instances'> = {}): DerivedFrom {
   return { module: 'board', commit: '4f2c1a9', manifest: manifest.parse({ module: 'board', resources }), artifacts: {}, ...references };
@@ -61,6 +61,7 @@ describe('deriving what holds a secret', () => {
       })
       .provides.flatMap((given) => ('instantiation' in given ? given.resources : []));
     const instances = ['kiosk-db', 'lab-db'].map((name, i) => ({
+      name,
       resources,
       values: { 'instance.name': name },
       secrets: { 'secret.password': { ...SEALED, credential: `${name}/password`, version: i + 1 } },
@@ -70,15 +71,20 @@ describe('deriving what holds a secret', () => {
       resources: [
         { id: 'file/etc/own' },
         {
+          part: 'kiosk-db',
           id: 'file/run/db/kiosk-db',
           spec: { content: '${secret.password}', secrets: { password: { credential: 'kiosk-db/password', version: 1 } } },
         },
         { id: 'action/make-kiosk-db', spec: { name: 'make-kiosk-db', undo: ['drop', 'kiosk-db'] } },
         { id: 'file/run/db/lab-db', spec: { secrets: { password: { credential: 'lab-db/password', version: 2 } } } },
-        { id: 'action/make-lab-db' },
+        { id: 'action/make-lab-db', part: 'lab-db' },
       ],
       modules: { board: { resources: 5 } },
     });
+    // A host of before would refuse the word; it has all of a module fail with the first of its parts.
+    const before = derive([board([], { instances })], { reads: { ...READS, features: READS.features.filter((one) => one !== 'parts') } });
+    expect(before).toMatchObject({ kind: 'derived', modules: { board: { resources: 4 } } });
+    expect(JSON.stringify(before)).not.toContain('"part"');
     const [first] = instances;
     if (first === undefined) throw new Error('there is one');
     expect(derive([board([], { instances: [{ ...first, values: { 'instance.name': 'Kiosk DB' } }] })])).toMatchObject({

@@ -39,7 +39,7 @@ test('what is declared is applied from the registry, beaten and reported; what i
     received: null,
     applied: null,
     reportNumber: 0,
-    reads: { versions: [1], features: ['secrets', 'undo', 'environmentFile'] },
+    reads: { versions: [1], features: ['secrets', 'undo', 'environmentFile', 'parts'] },
   });
   expect(first?.sealKey).toBe(keptSealKey(m.state).publicKey);
   expect(statSync(join(m.state, 'node.key')).mode & 0o777).toBe(0o600);

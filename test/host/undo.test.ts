@@ -121,3 +121,46 @@ test('killed while it makes or undoes, a host finishes it the next time', async 
   expect((await m.apply([])).removed).toEqual(['action/two']);
   expect(existsSync(join(m.folder, 'two'))).toBe(false);
 }, 30_000);
+
+describe('parts of a module, each made for somebody else', () => {
+  const part = <T extends DeclaredResource>(name: string, one: T): T => ({ ...one, part: name });
+  const never = (name: string) => part(name, action(`make-${name}`, ['sh', '-c', 'echo no; exit 3'], ['false']));
+
+  test('one that fails skips the rest of itself and nothing of another; what they stand on skips them all', async () => {
+    const resources = [
+      file('/own', 'o'),
+      never('a'),
+      part('a', file('/a/after', 'a')),
+      part('b', file('/b/before', 'b')),
+      part('b', thing('b')),
+      part('b', file('/b/after', 'b')),
+    ];
+    const pass = await m.apply(resources);
+    expect(m.tree()).toEqual(expect.objectContaining({ own: '644 o', 'b/before': '644 b', 'b/after': '644 b' }));
+    expect(m.tree()).not.toHaveProperty('a/after');
+    expect(pass).toMatchObject({ hasFailed: true, modules: [{ state: 'failed', failedParts: ['a'], failures: [{ resource: 'action/make-a' }] }] });
+    expect((await m.apply(resources.filter((one) => one.part !== 'a'))).modules[0]).toEqual({
+      module: 'm',
+      state: 'held',
+      failures: [],
+      changes: [],
+    });
+    const { part: _, ...own } = never('a');
+    const all = await m.apply([own, part('c', file('/c', 'c'))]);
+    expect(all.modules[0]).not.toHaveProperty('failedParts');
+    expect(m.tree()).not.toHaveProperty('c');
+  });
+
+  test('what cannot be taken away of one leaves the others held', async () => {
+    await m.apply([part('a', thing('a')), part('b', thing('b'))]);
+    writeFileSync(join(m.folder, 'stubborn'), '');
+    const pass = await m.apply([part('b', thing('b')), part('c', thing('c'))]);
+    expect(pass.modules[0]).toMatchObject({ state: 'failed', failedParts: [], failures: [{ resource: 'action/a' }] });
+    expect(existsSync(join(m.folder, 'c'))).toBe(true);
+  });
+});
+
+test('of the last words of a command, the last that say something are told', async () => {
+  const pass = await m.apply([action('a', ['sh', '-c', 'printf "no such table\n   ^\n"; exit 1'], ['false'])]);
+  expect(failuresOf(pass)).toMatchObject([{ message: expect.stringMatching(/ended with status 1: no such table$/) }]);
+});

@@ -38,6 +38,24 @@ describe('an instance', () => {
     expect(await unassign(db, pg, alpha, why)).toBe(true);
   });
 
+  it('is made where another one of the same provider cannot be', async () => {
+    const n = fresh();
+    const { pg, app, alpha, beta } = await provided(db, n);
+    const requires = [{ instantiation: n('database'), as: 'db', with: { encoding: 'NONE' } }];
+    const bad = await built(db, n('bad'), { requires });
+    await assign(db, app, beta, why);
+    await assign(db, n('bad'), beta, why);
+    const made = async () => (await instanceStatuses(db, { module: pg })).flatMap((row) => (row.isMade ? [row.name] : []));
+    await applyAll(db, alpha, { [pg]: { state: 'failed', failures: [{ resource: 'action/other', message: 'no' }] } });
+    expect(await made()).toEqual([]);
+    await applyAll(db, alpha, {
+      [pg]: { state: 'failed', failures: [{ resource: `action/make-${n('bad')}-db`, message: 'no' }], failedParts: [`${n('bad')}-db`] },
+    });
+    expect(await made()).toEqual([`${app}-db`]);
+    expect((await comparison(db, app)).next).toMatchObject({ kind: 'declare' });
+    expect(await declare(db, n('bad'), bad, beta)).toBe(0);
+  });
+
   it('is one for all nodes of its consumer, as long as one of them holds it', async () => {
     const n = fresh();
     const { app, alpha, beta, build } = await provided(db, n);

@@ -2,10 +2,15 @@
 import { compare } from '../../src/domain/comparison';
 import { assign, type Db, declareBuild, recordNodeBeats, recordReports, type Use } from '../../src/inventory';
 import { generateSealKeyPair } from '../../src/link';
+import type { NodeReport } from '../../src/schema/messages';
 import { A, beat, facts, fitBuild, module, node, report, send, tick, times } from './store';
 
 export const why = { who: 'ada', why: 'test' };
-const features = { versions: [1], shapes: ['file', 'directory', 'archive', 'service', 'action'], features: ['secrets', 'undo', 'environmentFile'] };
+const features = {
+  versions: [1],
+  shapes: ['file', 'directory', 'archive', 'service', 'action'],
+  features: ['secrets', 'undo', 'environmentFile', 'parts'],
+};
 const { publicKey: sealKey } = generateSealKeyPair();
 
 let count = 0;
@@ -26,14 +31,17 @@ export const declare = (db: Db, name: string, buildId: string, ...nodes: string[
 export const comparison = async (db: Db, name: string) => compare(await facts(db, name), times);
 export const use = (provider: string, requirement: string | null = null, on: string | null = null): Use => ({ provider, requirement, node: on });
 
-/** The node's host reports all that it was sent as held. */
+/** The node's host reports all that it was sent, or was sent last, as held, but for what is said of some modules. */
 let reports = 0;
-export async function applyAll(db: Db, on: string): Promise<void> {
-  const sent = await send(db, on);
-  if (sent === null) throw new Error(`${on} was sent nothing`);
+export async function applyAll(db: Db, on: string, but: Record<string, Partial<NodeReport['modules'][number]>> = {}): Promise<void> {
+  const sent = (await send(db, on)) ?? lastSent.get(on);
+  if (sent === undefined) throw new Error(`${on} was sent nothing`);
+  lastSent.set(on, sent);
   reports += 1;
-  await recordReports(db, [report(on, reports, sent)], tick());
+  const said = report(on, reports, sent);
+  await recordReports(db, [{ ...said, modules: said.modules.map((one) => ({ ...one, ...but[one.module] })) }], tick());
 }
+const lastSent = new Map<string, Parameters<typeof report>[2]>();
 
 export async function host(db: Db, name: string): Promise<void> {
   await node(db, name);
