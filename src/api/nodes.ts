@@ -39,7 +39,7 @@ export function nodeRoutes(app: FastifyInstance, deps: ApiDeps): void {
       says: `${node} is added; its credentials lie in ${file}`,
       node,
       credentialFile: file,
-      next: `tally host --credentials ${file} --root / --state /var/lib/tally`,
+      next: `tally host --credentials ${file} --root / --state /var/lib/tally-host`,
     };
   });
 
@@ -79,11 +79,9 @@ export function nodeRoutes(app: FastifyInstance, deps: ApiDeps): void {
   app.delete<Named>('/nodes/:name', async (request): Promise<DoneAnswer> => {
     const { why } = parse(removeBody, request.body);
     const { name } = request.params;
-    const node = (await listNodes(db)).find((one) => one.name === name);
-    if (node === undefined) throw await unknownNode(deps, name);
-    await access.remove(name, node.brokerUser);
+    await known(name);
+    await removeNode(db, name, { who: request.who, why }, (brokerUser) => access.remove(name, brokerUser));
     await rm(join(config.home, 'nodes', `${name}.json`), { force: true });
-    await removeNode(db, name, { who: request.who, why });
     return { says: `${name} is forgotten and its account is gone; what runs there goes on running`, isUnderWay: true };
   });
 }

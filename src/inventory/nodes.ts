@@ -22,15 +22,20 @@ export async function addNode(
   if (added.length === 0) throw new UsageError(`node ${node.name} exists already: tally node show ${node.name}`);
 }
 
-export async function removeNode(db: Db, name: string, { who, why }: Intent): Promise<void> {
+/**
+ * UsageError, and nothing is done, where others need what is there.
+ * @param revoke takes its account away; where that fails the node is as it was, and can be removed again.
+ */
+export async function removeNode(db: Db, name: string, { who, why }: Intent, revoke: (brokerUser: string) => Promise<void>): Promise<void> {
   await db.transaction(async (tx) => {
     await lockProvisioning(tx);
     await refuseIfNeeded(tx, { module: null, node: name });
     const providers = await providersOf(tx, { module: null, node: name });
-    const removed = await tx.query('delete from node where name = $1 returning name', [name]);
-    if (removed.length === 0) throw new UsageError(`there is no node ${name}: tally node list`);
+    const [removed] = await tx.query<{ brokerUser: string }>('delete from node where name = $1 returning broker_user as "brokerUser"', [name]);
+    if (removed === undefined) throw new UsageError(`there is no node ${name}: tally node list`);
     await refreshProviders(tx, providers);
     await tx.query(`insert into intent (id, verb, node, who, why) values ($1, 'node remove', $2, $3, $4)`, [ulid(), name, who, why]);
+    await revoke(removed.brokerUser);
   });
 }
 

@@ -1,6 +1,7 @@
 /** Which module is on which node. Placing is refused, with nothing written, where it would take what another has or lack what it requires. */
 import { ulid } from 'ulid';
 import { UsageError } from '../domain/errors';
+import { bindingNameOf } from '../domain/provisioning';
 import { referencesIn } from '../domain/references';
 import type { Manifest } from '../schema/manifest';
 import type { Db } from './db';
@@ -32,7 +33,7 @@ export async function assign(db: Db, module: string, node: string, { who, why }:
       node,
       who,
     ]);
-    await choose(tx, module, node, who, uses);
+    await choose(tx, module, node, who, uses, manifest);
     if (added.length > 0 || uses.length > 0) await settleOne(tx, module, node, manifest, added.length > 0);
     if (added.length > 0) await recordAssignment(tx, 'assign', module, node, { who, why });
     return added.length > 0;
@@ -46,13 +47,24 @@ async function settleOne(tx: Db, module: string, node: string, manifest: Manifes
   if (settled?.kind === 'refused') throw new UsageError(`${module} is not placed on ${node}: ${settled.reason}`);
 }
 
-async function choose(tx: Db, module: string, node: string, who: string, uses: readonly Use[]): Promise<void> {
+async function choose(tx: Db, module: string, node: string, who: string, uses: readonly Use[], manifest: Manifest | null): Promise<void> {
   if (uses.length === 0) return;
+  const names = manifest?.requires.map((need) => ('presence' in need ? need.presence : bindingNameOf(need)));
+  const strange = uses.find(({ requirement }) => requirement !== null && names?.includes(requirement) === false);
+  if (strange !== undefined)
+    throw new UsageError(
+      `${module} requires nothing as ${strange.requirement} to use ${strange.provider} for: it requires ${names?.join(', ') || 'nothing'}`,
+    );
   const [unknown] = await tx.query<{ provider: string }>(
     'select u.provider from unnest($1::text[]) u (provider) where not exists (select from module where name = u.provider) limit 1',
     [uses.map((use) => use.provider)],
   );
   if (unknown !== undefined) throw new UsageError(`there is no module ${unknown.provider} to use: tally module list`);
+  const [nowhere] = await tx.query<{ node: string }>(
+    'select u.node from unnest($1::text[]) u (node) where u.node is not null and not exists (select from node where name = u.node) limit 1',
+    [uses.map((use) => use.node)],
+  );
+  if (nowhere !== undefined) throw new UsageError(`there is no node ${nowhere.node} to use a provider on: tally node list`);
   const [bound] = await tx.query<{ name: string; provider: string; providerNode: string }>(
     `select b.name, b.provider, b.provider_node as "providerNode"
      from binding b join jsonb_to_recordset($3::jsonb) u (requirement text, provider text, node text) on u.requirement = b.name

@@ -118,7 +118,7 @@ describe('what a node owes and will not say by itself', () => {
 describe('a node that knows higher sequences than the store', () => {
   it('is sent above them, though it refused what lay below', async () => {
     const { name, on, build } = await sentOut();
-    await removeNode(db, on, why);
+    await removeNode(db, on, why, async () => undefined);
     await node(db, on, name);
     await declareBuild(db, { module: name, buildId: build, nodes: [on], by: 'auto' });
     const low = (await send(db, on)) as Sent;

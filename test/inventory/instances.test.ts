@@ -6,6 +6,9 @@ let db: Db;
 beforeAll(async () => ({ db } = await openStore()));
 afterAll(() => db.close());
 
+const revoked: string[] = [];
+const revoke = async (user: string) => void revoked.push(user);
+
 describe('an instance', () => {
   it('is made on the provider’s node before its consumer is declared, and goes with its consumer', async () => {
     const { pg, app, alpha, beta, build } = await provided(db, fresh());
@@ -30,7 +33,8 @@ describe('an instance', () => {
     expect(await comparison(db, app)).toMatchObject({ situation: 'in step' });
     expect(await prepareSend(db, beta, deriving, tick())).toEqual({ kind: 'unchanged' });
     await expect(unassign(db, pg, alpha, why)).rejects.toThrow(`${app} on ${beta} requires`);
-    await expect(removeNode(db, alpha, why)).rejects.toThrow(`${app} on ${beta} requires`);
+    await expect(removeNode(db, alpha, why, revoke)).rejects.toThrow(`${app} on ${beta} requires`);
+    expect(revoked).toEqual([]);
     await unassign(db, app, beta, why);
     expect(await db.query('select from instance where consumer = $1', [app])).toEqual([]);
     await applyAll(db, alpha);
@@ -68,7 +72,7 @@ describe('an instance', () => {
     expect(await names()).toEqual([{ name: `${app}-db` }]);
     await unassign(db, app, beta, why);
     expect(await names()).toHaveLength(1);
-    await removeNode(db, n('gamma'), why);
+    await removeNode(db, n('gamma'), why, revoke);
     expect(await names()).toEqual([]);
   });
 

@@ -178,6 +178,10 @@ describe('what is required', () => {
       `requires ${n('names')}, which ${n('bind')} on ${n('alpha')} and ${n('unbound')} on ${n('alpha')} provide: choose one, as in tally assign ${app} ${beta} --use ${n('names')}=${n('bind')}@${n('alpha')}`,
     );
     await expect(assign(db, app, beta, why, [use(n('nobody'))])).rejects.toThrow(`there is no module ${n('nobody')} to use`);
+    await expect(assign(db, app, beta, why, [use(n('bind'), null, 'nowhere')])).rejects.toThrow('there is no node nowhere to use a provider on');
+    await expect(assign(db, app, beta, why, [use(n('bind'), 'nmaes')])).rejects.toThrow(
+      `${app} requires nothing as nmaes to use ${n('bind')} for: it requires ${n('names')}`,
+    );
     expect(await assign(db, app, beta, why, [use(n('unbound'))])).toBe(true);
     await assign(db, n('knot'), beta, why);
     const bound = () => db.query('select provider from binding where module = $1', [app]);

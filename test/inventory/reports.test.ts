@@ -190,7 +190,7 @@ describe('nodes', () => {
     await expect(addNode(db, { name: on, site: 'home', facts: {}, brokerUser: 'x' })).rejects.toMatchObject({ kind: 'usage' });
     expect(await listNodes(db)).toContainEqual({ name: on, site: 'home', facts: {}, brokerUser: `node-${on}`, publicKey: null });
     await expect(assign(db, name, 'nobody', why)).rejects.toMatchObject({ message: 'there is no node nobody: tally node list' });
-    await removeNode(db, on, why);
+    await removeNode(db, on, why, async () => undefined);
     expect((await facts(db, name)).placements).toEqual([]);
   });
 });
