@@ -40,7 +40,7 @@ export async function* parsedApart<Use>(
     // One that was among others is tried again alone, so that no time or memory of theirs counts against it.
     if (endedBy === null || outcomes.length > 0 || next === undefined) continue;
     endings += 1;
-    yield { path: next.path, outcome: unread(`does not parse: it ended the parser by ${endedBy}`) };
+    yield { path: next.path, outcome: unread(`it ended the parser by ${endedBy}`) };
     from += 1;
     if (endings < MOST_ENDINGS || from === files.length) continue;
     const reason = `${files.length - from} files from here on are not read: ${endings} files before ended the parser`;

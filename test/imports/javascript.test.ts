@@ -174,14 +174,14 @@ describe('what cannot be known', () => {
   test('is all that a file with a syntax error imports; what is seen of it and the other files count', async () => {
     const { imports, unknown } = await read({ 'a.ts': `import 'a';\nconst = 1;`, 'b.ts': `import 'b'` });
     expect(imports.map(({ name }) => name)).toEqual(['a', 'b']);
-    expect(unknown).toEqual([{ kind: 'unparsed', file: 'a.ts', line: 2, reason: expect.stringContaining('does not parse: ') }]);
+    expect(unknown).toEqual([{ kind: 'unparsed', file: 'a.ts', line: 2, reason: expect.not.stringContaining('parse') }]);
   });
 
   test('is what a file imports that ends the parser; the others are read', async () => {
     const deep = `${'('.repeat(50_000)}1${')'.repeat(50_000)}`;
     const { imports, unknown } = await read({ 'a.ts': `import 'a'`, 'b.ts': deep, 'c.ts': `import 'c'` });
     expect(imports.map(({ name }) => name)).toEqual(['a', 'c']);
-    expect(unknown).toEqual([{ kind: 'unparsed', file: 'b.ts', line: 1, reason: 'does not parse: it ended the parser by SIGSEGV' }]);
+    expect(unknown).toEqual([{ kind: 'unparsed', file: 'b.ts', line: 1, reason: 'it ended the parser by SIGSEGV' }]);
   });
 
   test('is what many such files import, and what would be read after ten of them', async () => {

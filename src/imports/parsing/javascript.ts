@@ -74,7 +74,7 @@ export function usesOf(path: string, source: string): Outcome<JavaScriptUse> {
       uses.push({ text, isBeginning: false, line: lineOf(at), isTypesReference: true });
   }
   const error = result.errors.find(({ severity }) => severity === 'Error');
-  const broken = error === undefined ? null : { line: lineOf(error.labels[0]?.start ?? 0), reason: `does not parse: ${error.message}` };
+  const broken = error === undefined ? null : { line: lineOf(error.labels[0]?.start ?? 0), reason: error.message };
   return { uses, computed, broken };
 }
 

@@ -44,7 +44,7 @@ function usesOf(root: Node): Outcome<RustUse> {
   const reader = new Reader();
   reader.items(root, { scope: new Scope('module', null, bindingsOf(root)), isTest: false, within: [] });
   const error = root.hasError ? firstError(root) : null;
-  const broken = error === null ? null : { line: error.startPosition.row + 1, reason: 'does not parse: what stands here is no Rust that is known' };
+  const broken = error === null ? null : { line: error.startPosition.row + 1, reason: 'what stands here is no Rust that is known' };
   return { uses: [...reader.found.values()], computed: [], broken };
 }
 
