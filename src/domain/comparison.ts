@@ -197,14 +197,14 @@ function headWork(facts: Facts, head: Head, times: Times): Decision | null {
   }
   if (head.state === 'unbuilt') {
     const next: Next = { kind: 'build', commit: source.commit, closure: head.closure, requestId: head.request?.id ?? null };
-    return inFlight(facts, next, head.request, 'building', buildReason(facts, times), facts.graph.staleSince ?? source.since, times);
+    return inFlight(facts, next, head.request, 'building', buildReason(facts, head.request, times), facts.graph.staleSince ?? source.since, times);
   }
   return null;
 }
 
-function buildReason(facts: Facts, times: Times): string {
+function buildReason(facts: Facts, request: RequestFacts | null, times: Times): string {
   if (facts.again !== null) return `${facts.again.by} asked for another build of ${shortHead(facts)}`;
-  const goesOn = hasVerdict(facts) ? null : goesOnReason(facts, times);
+  const goesOn = hasVerdict(facts) ? null : goesOnReason(facts, times, request?.requestedAt);
   return goesOn === null ? staleReason(facts) : `${staleReason(facts)}; ${goesOn}`;
 }
 

@@ -86,13 +86,17 @@ export function isPastCap(facts: Facts, times: Times): boolean {
   return Date.parse(facts.now) - Date.parse(waitsSince(facts)) >= times.patienceCap;
 }
 
-/** Why it goes on although an input has not settled; null when all have. */
-export function goesOnReason(facts: Facts, times: Times): string | null {
-  const { settling } = facts.graph;
+/**
+ * Why it goes on although an input has not settled; null when all have.
+ * @param askedAt when its build was asked for: what has begun to move since then was not waited for.
+ */
+export function goesOnReason(facts: Facts, times: Times, askedAt: Iso = facts.now): string | null {
+  const settling = facts.graph.settling.filter((input) => Date.parse(input.since) < Date.parse(askedAt));
   const [first] = settling;
   if (first === undefined) return null;
   const more = andMore(settling.length);
-  if (gettingOn(facts, times).length > 0) return `has waited since ${minuteOf(waitsSince(facts))} for ${first.module}${more}, which still moves`;
+  if (gettingOn(facts, times).some((input) => settling.includes(input)))
+    return `has waited since ${minuteOf(waitsSince(facts))} for ${first.module}${more}, which still moves`;
   const latest = [...settling].sort((a, b) => (a.progressAt < b.progressAt ? 1 : -1))[0] ?? first;
   return `goes on without ${latest.module}${more}, no progress since ${minuteOf(latest.progressAt)}`;
 }

@@ -131,6 +131,8 @@ describe('waiting for inputs to settle', () => {
     const running = request({ id: 'running', closure: 'closure-a1' });
     const during = stale({ settling: [settling('right')] }, { requests: [running] });
     expect(during).toMatchObject({ next: { kind: 'build', requestId: 'running' }, situation: 'building', cancel: [] });
+    const after = stale({ settling: [settling('right', { since: ago(1) })] }, { requests: [{ ...running, requestedAt: ago(2) }] });
+    expect(after.reason).not.toContain('right');
     expect(stale().next).toMatchObject({ kind: 'build', requestId: null });
   });
 
