@@ -66,9 +66,15 @@ function headlineOf(status: ModuleStatus, urgency: Urgency): string {
     case 'invalid':
     case 'unreadable':
       return parts.join(' · ');
+    case 'waiting':
+      return parts.find((part) => part.startsWith('waiting for ')) ?? `waiting: ${status.reason}${sinceOf(status)}`;
     default:
-      return `${status.situation}: ${status.reason}${status.since === null ? '' : ` · since ${minuteOf(status.since)}`}`;
+      return `${status.situation}: ${status.reason}${sinceOf(status)}`;
   }
+}
+
+function sinceOf({ since }: ModuleStatus): string {
+  return since === null ? '' : ` · since ${minuteOf(since)}`;
 }
 
 /** For one row of a table: what agrees is said once. */

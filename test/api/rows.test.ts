@@ -31,6 +31,9 @@ test('a row of what waits for an input says for which, and a cycle is looked at 
   const moving = moduleRow({ ...inStep, situation: 'waiting', next: 'wait', inStep: false, line: waiting });
   expect(moving).toMatchObject({ urgency: 'moving', remedy: null });
   expect(moving.headline).toContain('waiting for core (building on builder-1) since');
+  const missing = 'source aaaaaaa · waiting for core (has had no fit build yet) since 2026-11-29T14:02Z · on no node';
+  const needy = moduleRow({ ...inStep, situation: 'waiting', next: 'wait', inStep: false, needsPerson: true, line: missing });
+  expect(needy.headline).toBe('waiting for core (has had no fit build yet) since 2026-11-29T14:02Z');
   const reason = 'kiosk → core → kiosk is a cycle of build edges: none of them is built until one import is gone';
   const cycle = moduleRow({ ...inStep, situation: 'cycle', inStep: false, needsPerson: true, line: 'source aaaaaaa', reason });
   expect(cycle).toMatchObject({ urgency: 'needs you', remedy: 'tally graph kiosk', headline: `cycle: ${reason}` });
