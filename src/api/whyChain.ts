@@ -32,7 +32,7 @@ export function whyChains(facts: Facts, edges: readonly EdgeStep[], commits: Rea
           chain(
             'bootstrap',
             chainAlong(of, graph.bootstrap),
-            'each waits for the other’s first fit build: let one do without the other’s tests at first',
+            'each waits for the other’s first fit build: take the import out of the tests until one is fit',
           ),
         ]),
     ...graph.conflicts.map(({ name, module: other }) =>
@@ -57,7 +57,7 @@ function chain(kind: WhyChain['kind'], hops: readonly Hop[], says: string): WhyC
 
 function sourceChain({ module, source, headBuild, effective }: Facts): WhyChain[] {
   const { head } = source;
-  if (head === null || headBuild !== null || effective === null || effective.commit === head.commit) return [];
+  if (head === null || headBuild?.verdict === 'fit' || effective === null || effective.commit === head.commit) return [];
   return [chain('source', [start(module)], `source moved ${short(effective.commit)} → ${short(head.commit)}`)];
 }
 
@@ -69,10 +69,13 @@ interface Moved {
   readonly now: string | null;
 }
 
-/** What differs between the newest build of this commit and one made now; nothing where the commit was not built yet. */
+/**
+ * What differs between the newest build of this commit and one made now; nothing where the commit was not built yet. Where
+ * it failed, what differs from the build that is effective: one of these is the reason.
+ */
 export function movedInputs({ graph, headBuild, effective, source }: Facts): Moved[] {
-  const wasBuilt = graph.builtInputs.length > 0 || effective?.commit === source.head?.commit;
-  if (headBuild !== null || !wasBuilt) return [];
+  const wasBuilt = graph.builtInputs.length > 0 || effective?.commit === source.head?.commit || (headBuild !== null && effective !== null);
+  if (headBuild?.verdict === 'fit' || !wasBuilt) return [];
   const keyOf = (input: InputFacts): string => `${input.module}/${input.artifact}`;
   const built = new Map(graph.builtInputs.map((input) => [keyOf(input), input]));
   const wanted = new Map(graph.inputs.map((input) => [keyOf(input), input]));

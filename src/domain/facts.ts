@@ -127,7 +127,7 @@ export interface MissingInput {
 export interface GraphFacts {
   /** By module and artifact, each once, transitive. */
   readonly inputs: readonly InputFacts[];
-  /** Those of the newest answered build of the head's commit, to name what moved. */
+  /** Those of the newest answered build of the head's commit, to name what moved; where that failed with the inputs of now, those of the effective build. */
   readonly builtInputs: readonly InputFacts[];
   /** Since when the head's closure has had no verdict, whatever moved since; null when it has one. */
   readonly staleSince: Iso | null;

@@ -111,9 +111,9 @@ cross join lateral (
      from module_input u where u.module = m.name and i.outcome = 'valid') as now,
     (select coalesce(jsonb_agg(jsonb_build_object('module', u.module, 'artifact', u.artifact, 'digest', u.digest, 'isTest', u.is_test) order by u.module, u.artifact), '[]')
      from build_input u
-     where u.build_id = (
+     where u.build_id = case when head.verdict = 'failed' then m.effective_build else (
        select b.id from build b where i.outcome = 'valid' and b.module = m.name and b.commit = m.head_commit and b.verdict is not null
-       order by b.answered_at desc, b.id desc limit 1)) as built
+       order by b.answered_at desc, b.id desc limit 1) end) as built
 ) used
 cross join lateral (
   select coalesce(jsonb_agg((u.value ->> 'file') || ':' || (u.value ->> 'line') || ' ' || (u.value ->> 'reason') order by u.ordinality), '[]') as lines

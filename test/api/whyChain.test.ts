@@ -85,7 +85,7 @@ test('cycle, bootstrap, conflict and what does not parse are each a line that sa
   });
   expect(said).toEqual([
     'meshboard ← board-types (board/board.go:7) ← meshboard: a cycle, and nothing in it is built: take one of these imports out',
-    'meshboard ← testkit (main_test.go:5, tests only) ← meshboard: each waits for the other’s first fit build: let one do without the other’s tests at first',
+    'meshboard ← testkit (main_test.go:5, tests only) ← meshboard: each waits for the other’s first fit build: take the import out of the tests until one is fit',
     'meshboard ← core: core exported example.com/core before this one: rename it in one of the two',
     'meshboard: not parsed: a.py:3 invalid syntax; the edges of before stay in force',
   ]);
