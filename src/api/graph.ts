@@ -1,7 +1,7 @@
 /** What is asked about the graph: the tree, the plan, and what an artifact proves. */
 import type { FastifyInstance } from 'fastify';
 import { orderOf } from '../domain/graph';
-import { moduleStatuses, nodeStatuses, planRows } from '../inventory';
+import { moduleStatuses, nodeStatuses, planRows, standingRows } from '../inventory';
 import { allEdges, edgesFrom, plannedModules, reachedEdges } from '../inventory/asking';
 import { type GraphAnswer, graphQuery, type PlanAnswer, planQuery } from '../schema/graphApi';
 import type { ApiDeps } from './deps';
@@ -31,10 +31,15 @@ export function graphRoutes(app: FastifyInstance, deps: ApiDeps): void {
   app.get('/plan', async (request): Promise<PlanAnswer> => {
     const { if: supposed = null } = parse(planQuery, request.query);
     const now = new Date();
-    const [rows, nodes, edges] = await Promise.all([planRows(db), nodeStatuses(db, now, config.times), reachedEdges(db, supposed)]);
+    const [rows, nodes, edges, standing] = await Promise.all([
+      planRows(db),
+      nodeStatuses(db, now, config.times),
+      reachedEdges(db, supposed),
+      standingRows(db),
+    ]);
     const own = supposed === null ? rows.map((row) => row.module) : [supposed];
     const modules = await plannedModules(db, [...new Set([...own, ...edges.map((edge) => edge.module)])]);
     if (supposed !== null && !modules.has(supposed)) throw await unknownModule(deps, supposed);
-    return planOf({ rows, edges, modules, nodes, now, supposed });
+    return planOf({ rows, edges, modules, nodes, standing, now, supposed });
   });
 }

@@ -1,6 +1,6 @@
 /** What would happen next, in its order, because of what, and what follows from it along the graph. */
 import { orderOf } from '../domain/graph';
-import type { NodeStatus, PlanRow } from '../inventory';
+import type { NodeStatus, PlanRow, StandingRow } from '../inventory';
 import type { EdgeStep, PlannedModule } from '../inventory/asking';
 import type { PlanAnswer, PlanStep } from '../schema/graphApi';
 import { chainTextOf, grouped, type Hop, hop, start } from './chain';
@@ -13,6 +13,7 @@ export interface PlanParts {
   /** Every module of rows and edges. */
   readonly modules: ReadonlyMap<string, PlannedModule>;
   readonly nodes: readonly NodeStatus[];
+  readonly standing: readonly StandingRow[];
   readonly now: Date;
   /** A module whose source is supposed to change. */
   readonly supposed: string | null;
@@ -38,7 +39,14 @@ export function planOf(parts: PlanParts): PlanAnswer {
   const steps = [...own, ...followers(moves, parts, order)].sort(
     (a, b) => Number(a.level === 0) - Number(b.level === 0) || a.level - b.level || ORDER[a.what] - ORDER[b.what] || (a.module < b.module ? -1 : 1),
   );
-  return { now: now.toISOString(), supposed, steps, nodes: supposed === null ? behind(parts.nodes) : [], cycles };
+  return {
+    now: now.toISOString(),
+    supposed,
+    steps,
+    nodes: supposed === null ? behind(parts.nodes) : [],
+    cycles,
+    standing: supposed === null ? [...parts.standing] : [],
+  };
 }
 
 interface Order {
@@ -85,7 +93,9 @@ function ownSteps(row: PlanRow, { modules }: PlanParts, { levels, after }: Order
     case 'ask':
       return [step(row.next, row.undeclared, 0)];
     case 'wait':
-      return module?.staleSince == null ? [step('wait', [], 0)] : [step('build', module.nodes, levels.get(row.module) ?? 1)];
+      return module?.staleSince == null
+        ? [step('wait', [], 0)]
+        : [step(row.needsPerson ? 'wait' : 'build', module.nodes, levels.get(row.module) ?? 1)];
     case 'track':
       return [step('send', row.outstanding, 0)];
     case 'nothing':

@@ -9,6 +9,7 @@ const MOST_NODES = 30;
 const MOST_NAMED = 3;
 
 export function planLines(plan: PlanAnswer, width: number, all: boolean): string[] {
+  if (plan.steps.length + plan.nodes.length + plan.standing.length === 0) return ['nothing is to be done: source, built, declared and applied agree'];
   const isShort = !all && plan.steps.length > MOST_STEPS;
   const nodes = all ? plan.nodes : plan.nodes.slice(0, MOST_NODES);
   const rest = plan.nodes.length - nodes.length;
@@ -30,7 +31,17 @@ export function planLines(plan: PlanAnswer, width: number, all: boolean): string
           ),
         ]),
     ...(rest > 0 ? [`  and ${rest} more: tally plan --all`] : []),
+    ...standingLines(plan, width),
   ];
+}
+
+/** Without these a plan of nothing would say that all agrees. */
+function standingLines({ steps, nodes, standing }: PlanAnswer, width: number): string[] {
+  if (standing.length === 0) return [];
+  const named = standing.slice(0, MOST_NAMED).map(({ module, situation }) => `${module} (${situation})`);
+  const more = standing.length > MOST_NAMED ? ` and ${standing.length - MOST_NAMED} more` : '';
+  const begin = steps.length + nodes.length === 0 ? 'nothing is to be done by itself' : 'not by itself';
+  return wrapped(`${begin}: ${named.join(', ')}${more} → tally status`, width);
 }
 
 function stepLines(steps: readonly PlanStep[], width: number): string[] {

@@ -136,16 +136,27 @@ export interface PlanRow {
   /** The head for what makes something, the effective build's for what declares it. */
   readonly commit: string | null;
   readonly reason: string;
+  readonly needsPerson: boolean;
   /** Nodes whose placement does not name the effective build. */
   readonly undeclared: readonly string[];
   /** Nodes that have not applied what is declared. */
   readonly outstanding: readonly string[];
 }
 
+export interface StandingRow {
+  readonly module: string;
+  readonly situation: Situation;
+}
+
+/** Modules that are not in step though nothing is next for them, by name. */
+export async function standingRows(db: Db): Promise<StandingRow[]> {
+  return db.query(`select name as module, situation from module where next = 'nothing' and not in_step order by name`);
+}
+
 /** Modules whose next is not nothing, by name. */
 export async function planRows(db: Db): Promise<PlanRow[]> {
   return db.query(
-    `select m.name as module, m.next, case when m.next in ('declare', 'ask', 'track') then e.commit else m.head_commit end as commit, coalesce(m.reason, '') as reason,
+    `select m.name as module, m.next, case when m.next in ('declare', 'ask', 'track') then e.commit else m.head_commit end as commit, coalesce(m.reason, '') as reason, m.needs_person as "needsPerson",
        array(select p.node from placement p where p.module = m.name and m.effective_build is not null and p.build_id is distinct from m.effective_build
          and p.blocked_build is distinct from m.effective_build order by p.node) as undeclared,
        array(select p.node from placement p where p.module = m.name and p.build_id is not null and not p.is_applied order by p.node) as outstanding

@@ -68,6 +68,8 @@ export const planAnswer = z.strictObject({
   ),
   /** Through these nothing is built. */
   cycles: z.array(z.array(name)),
+  /** Modules that are not in step and of which no step is about to change that: a person has to, or has decided so. */
+  standing: z.array(z.strictObject({ module: name, situation: z.string() })),
 });
 
 /** One reason why a module is not in step with its inputs, as a chain of edges: `kind` says of what sort. */

@@ -104,6 +104,24 @@ test('a core that came out otherwise is the reason that its dependants name, dow
   expect((await plan('?if=board-types'))[0]).toBe('1 build board-types');
 });
 
+test('a head that failed says in what it differs from the build that is effective', async () => {
+  await settled();
+  await moduleWith(api.db, 'core', 'b', { exports: ['x.org/core'] });
+  await buildFit(api.db, 'core', 'core, otherwise');
+  await buildFailed(api.db, 'board-types');
+  const moved = 'moved: board-types ← core (a.go:1): core/out moved DIGEST → DIGEST, commit bbbbbbb';
+  expect(await chains('board-types')).toEqual([moved]);
+  await moduleWith(api.db, 'board-types', 'b', { exports: ['x.org/types'], imports: ['x.org/core'] });
+  await buildFailed(api.db, 'board-types');
+  expect(await chains('board-types')).toEqual(['source: board-types: source moved aaaaaaa → bbbbbbb', moved]);
+  await moduleWith(api.db, 'core', 'c', { exports: ['x.org/renamed'] });
+  await buildFailed(api.db, 'board-types');
+  expect((await chains('board-types'))[1]).toBe('gone: board-types ← core: core/out is no input any more; it was built with DIGEST');
+  expect(await plan()).toContainEqual('1 build core');
+  const { standing } = planAnswer.parse((await api.call('GET', '/api/v1/plan')).body);
+  expect(standing).toEqual([{ module: 'board-types', situation: 'failed' }]);
+});
+
 test('an input that never was fit, a cycle, a name exported twice, and a file that does not parse are each named', async () => {
   await moduleWith(api.db, 'core', 'a', { exports: ['x.org/core'] });
   await buildFailed(api.db, 'core');

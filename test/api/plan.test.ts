@@ -1,7 +1,7 @@
 /** The plan as a rule over hand-made rows and edges. */
 import { planOf } from '../../src/api/plan';
 import { planLines } from '../../src/cli/planLines';
-import type { PlanRow } from '../../src/inventory';
+import type { PlanRow, StandingRow } from '../../src/inventory';
 import type { EdgeDetail, PlannedModule } from '../../src/inventory/asking';
 import { type PlanAnswer, planAnswer } from '../../src/schema/graphApi';
 import { edges } from '../support/edges';
@@ -17,7 +17,7 @@ const GRAPH = edges(
 );
 
 function row(module: string, next: PlanRow['next'], changes: Partial<PlanRow> = {}): PlanRow {
-  return { module, next, commit: HEAD, reason: `source moved to 4f2c1a9`, undeclared: [], outstanding: [], ...changes };
+  return { module, next, commit: HEAD, reason: `source moved to 4f2c1a9`, needsPerson: false, undeclared: [], outstanding: [], ...changes };
 }
 
 function plan(
@@ -25,6 +25,7 @@ function plan(
   list: readonly EdgeDetail[],
   changes: Record<string, Partial<PlannedModule>> = {},
   supposed: string | null = null,
+  standing: readonly StandingRow[] = [],
 ): PlanAnswer {
   const names = new Set([
     ...rows.map((one) => one.module),
@@ -37,7 +38,7 @@ function plan(
       { module, head: HEAD, policy: 'auto' as const, isHeld: false, isBuildable: true, staleSince: null, nodes: [], ...changes[module] },
     ]),
   );
-  return planAnswer.parse(planOf({ rows, edges: list, modules, nodes: [], now: NOW, supposed }));
+  return planAnswer.parse(planOf({ rows, edges: list, modules, nodes: [], standing, now: NOW, supposed }));
 }
 
 function shown({ steps }: PlanAnswer): string[] {
@@ -79,6 +80,13 @@ test('a module that waits for its inputs is built after them, surely; one that w
   ]);
   expect(answer.steps[1]).toMatchObject({ because: 'waits for core', unless: [] });
   expect(answer.steps[3]?.unless).toEqual(['board-types', 'core']);
+});
+
+test('what waits for an input that only a person can mend is not said to be built, and what builds on it comes after', () => {
+  const stale = { staleSince: NOW.toISOString() };
+  const rows = [row('core', 'wait', { reason: 'waits for lib', needsPerson: true }), row('board-types', 'wait', { reason: 'waits for core' })];
+  const answer = plan(rows, GRAPH.slice(0, 1), { core: stale, 'board-types': stale });
+  expect(shown(answer)).toEqual(['1 wait core', '2 build board-types after core']);
 });
 
 test('what is asked for already waits for nothing, even where an input of it moves too', () => {
@@ -143,6 +151,24 @@ describe('as text', () => {
       '   because kiosk ← board-types (web/main.ts:1) ← core (types.go:3); after',
       '   board-types; may be cut off if core comes out the same',
     ]);
+  });
+
+  test('a plan of nothing does not say that all agrees where modules stand still', () => {
+    expect(planLines(plan([], []), 80, false)).toEqual(['nothing is to be done: source, built, declared and applied agree']);
+    const standing = [
+      { module: 'core', situation: 'cycle' as const },
+      { module: 'lib', situation: 'failed' as const },
+      { module: 'site', situation: 'held' as const },
+      { module: 'web', situation: 'invalid' as const },
+    ];
+    expect(planLines(plan([], [], {}, null, standing), 80, false)).toEqual([
+      'nothing is to be done by itself: core (cycle), lib (failed), site (held) and 1',
+      'more → tally status',
+    ]);
+    expect(planLines(plan([row('core', 'build')], [], {}, null, standing.slice(1, 2)), 80, false).at(-1)).toBe(
+      'not by itself: lib (failed) → tally status',
+    );
+    expect(plan([], [], {}, 'core', standing).standing).toEqual([]);
   });
 
   test('of a large mesh a line tells a level, and --all each step', () => {

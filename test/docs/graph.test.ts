@@ -32,7 +32,7 @@ test('the plan is what tally plan --if prints', () => {
     { module, head: '77ab310'.padEnd(40, '0'), policy: 'auto', isHeld: false, isBuildable: true, staleSince: null, nodes },
   ];
   const modules = new Map([planned('core', []), planned('board-types', []), planned('meshboard', ['alpha', 'beta'])]);
-  const plan = planOf({ rows: [], edges: GRAPH, modules, nodes: [], now: new Date(0), supposed: 'core' });
+  const plan = planOf({ rows: [], edges: GRAPH, modules, nodes: [], standing: [], now: new Date(0), supposed: 'core' });
   expect(planLines(plan, 80, false)).toEqual(block('$ tally plan --if core'));
 });
 

@@ -21,11 +21,6 @@ export function plan(program: Command): void {
     .action(async ({ if: supposed, all, ...options }: Options) => {
       const plan = await api().get<PlanAnswer>(supposed === undefined ? 'plan' : `plan?${new URLSearchParams({ if: supposed })}`);
       const isEmpty = plan.steps.length === 0 && plan.nodes.length === 0;
-      answer(
-        plan,
-        options,
-        () => (isEmpty ? ['nothing is to be done: source, built, declared and applied agree'] : planLines(plan, terminalWidth(), all === true)),
-        isEmpty ? IN_STEP : NOT_IN_STEP,
-      );
+      answer(plan, options, () => planLines(plan, terminalWidth(), all === true), isEmpty ? IN_STEP : NOT_IN_STEP);
     });
 }
