@@ -2,7 +2,7 @@
 import type { BuildRow, ModuleAnswer, NodeAnswer, PlacementRow } from '../schema/api';
 import type { GraphEdge, ModuleGraph } from '../schema/graphApi';
 import type { Wiring } from '../schema/wiringApi';
-import { clock, colours, plain, table, wrapped } from './text';
+import { clock, colours, listed, plain, table, wrapped } from './text';
 
 export function moduleLines(answer: ModuleAnswer, width: number): string[] {
   const { row, declare, hold } = answer;
@@ -163,12 +163,14 @@ function wiringLines(
   const bound = bindings.map((one) => [
     nameOf(one),
     one.name === one.wants ? one.wants : `${one.wants} as ${one.name}`,
-    `${one.provider} on ${one.providerNode}`,
-    one.isMade ? (one.instance ?? 'is there') : `${one.instance ?? ''}, outstanding`,
-    one.chosenBy === null ? '' : `chosen by ${one.chosenBy}`,
+    [
+      `${one.provider} on ${one.providerNode}`,
+      ...(one.instance === null ? [] : [`${one.instance}${one.isMade ? '' : ' outstanding'}`]),
+      ...(one.chosenBy === null ? [] : [`chosen by ${one.chosenBy}`]),
+    ].join(' · '),
   ]);
   return [
-    ...titled('requires', table(bound, width, 2)),
+    ...titled('requires', listed(bound, width, 2)),
     ...titled(
       'provides',
       table(

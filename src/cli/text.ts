@@ -119,3 +119,23 @@ export function table(rows: readonly (readonly string[])[], width: number, inden
     return `${' '.repeat(indent)}${cut(line, width - indent)}`.trimEnd();
   });
 }
+
+/** Where what is said last in a row gets less than this, it stands below the row. */
+const LEAST_SAID = 24;
+
+/** Columns that are never cut, since verbs take their names; what is said last is laid beside them, or below where too little is left. */
+export function listed(rows: readonly (readonly string[])[], width: number, indent = 0): string[] {
+  const heads = rows.map((row) => row.slice(0, -1).map(plain));
+  const columns = Math.max(0, ...heads.map((head) => head.length));
+  const widths = Array.from({ length: columns }, (_, at) => Math.max(0, ...heads.map((head) => widthOf(head[at] ?? ''))));
+  const wide = indent + widths.reduce((sum, one) => sum + one + 2, 0);
+  return rows.flatMap((row, at) => {
+    const head = `${' '.repeat(indent)}${heads[at]?.map((cell, i) => padded(cell, widths[i] ?? 0)).join('  ') ?? ''}`;
+    const isBelow = width - wide < LEAST_SAID;
+    const left = isBelow ? indent + 2 : wide;
+    const said = laid(row.at(-1) ?? '', width - left, 3).flatMap((one) => (one === '' ? [] : [one]));
+    const below = said.map((one) => `${' '.repeat(left)}${one}`);
+    if (isBelow) return [cut(head.trimEnd(), width), ...below];
+    return [`${head}  ${said[0] ?? ''}`.trimEnd(), ...below.slice(1)];
+  });
+}

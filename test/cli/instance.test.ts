@@ -76,7 +76,7 @@ test('an operator is told what is missing, chooses among several, sees what is m
   expect(await tally('assign', 'other', 'beta')).toMatchObject({ status: 2, err: expect.stringContaining('other and notes both claim port/80') });
   expect(await tally('unassign', 'pg2', 'alpha')).toMatchObject({ status: 2, err: expect.stringContaining('notes on beta requires') });
 
-  expect((await tally('instance', 'list')).out).toMatch(/^notes-db +database +by pg2 on alpha +db of notes on beta +not made yet\n$/);
+  expect((await tally('instance', 'list')).out).toMatch(/^notes-db {2}not made yet · db of notes on beta · database by pg2 on alpha\n$/);
   await declareBuild(db, { module: 'pg2', buildId: builds.get('pg2') ?? '', nodes: ['alpha'], by: 'auto' });
   await send(db, 'alpha');
   expect(instanceList.parse(JSON.parse((await tally('instance', 'list', '--json')).out)).instances).toMatchObject([
@@ -97,7 +97,7 @@ test('an operator is told what is missing, chooses among several, sees what is m
   });
 
   expect((await tally('module', 'show', 'notes')).out).toMatch(
-    /requires\n {2}beta +database as db +pg2 on alpha +notes-db, outstanding +chosen by ada\n/,
+    /requires\n {2}beta {2}database as db {2}pg2 on alpha · notes-db outstanding · chosen by ada\n/,
   );
   expect((await tally('node', 'show', 'beta')).out).toMatch(/claims\n {2}notes +port\/80 +one in the node\n/);
   expect((await tally('node', 'show', 'alpha')).out).toMatch(/provides\n {2}pg +database +within the mesh\n {2}pg2 +database +within the mesh\n/);

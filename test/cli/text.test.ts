@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import stringWidth from 'string-width';
 import { statusTable } from '../../src/cli/statusTable';
-import { cut, fitted, lasted, wrapped } from '../../src/cli/text';
+import { cut, fitted, lasted, listed, wrapped } from '../../src/cli/text';
 import type { ModuleRow, StatusAnswer } from '../../src/schema/api';
 
 const words = fc.oneof(
@@ -79,4 +79,13 @@ test.each([
   [200_000, '2 d'],
 ])('%d seconds are said as %s', (seconds, said) => {
   expect(lasted('2026-11-29T14:00:00.000Z', new Date(Date.parse('2026-11-29T14:00:00.000Z') + seconds * 1_000).toISOString())).toBe(said);
+});
+
+test('a name that a verb takes is never cut; what is said of it stands beside it, or below where there is no room', () => {
+  const name = 'a'.repeat(40);
+  expect(listed([['notes-db', 'made 14:02 · db of notes on beta · postgres-database by postgres on alpha']], 60)).toEqual([
+    'notes-db  made 14:02 · db of notes on beta',
+    '          postgres-database by postgres on alpha',
+  ]);
+  expect(listed([[name, 'not made yet · db of notes']], 60, 2)).toEqual([`  ${name}`, '    not made yet · db of notes']);
 });

@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
 import type { DoneAnswer } from '../../schema/api';
 import type { InstanceList, InstanceRow } from '../../schema/wiringApi';
-import { clock, table, terminalWidth } from '../text';
+import { clock, listed, terminalWidth } from '../text';
 import { answer, api, described, done, IN_STEP, type Json, path, whyOption } from '../verb';
 
 export function instance(program: Command): void {
@@ -10,12 +10,15 @@ export function instance(program: Command): void {
   described(group.command('list'), 'every database, route and the like that a provider makes for a module', ['tally instance list']).action(
     async (options: Json) => {
       const list = await api().get<InstanceList>('instances');
-      const rows = list.instances.map((row) => [row.name, row.wants, `by ${row.provider} on ${row.providerNode}`, holders(row), made(row)]);
+      const rows = list.instances.map((row) => [
+        row.name,
+        [made(row), holders(row), `${row.wants} by ${row.provider} on ${row.providerNode}`].join(' · '),
+      ]);
       answer(
         list,
         options,
         () =>
-          rows.length === 0 ? ['nothing is made for a module yet: one that requires an instantiation has it made'] : table(rows, terminalWidth()),
+          rows.length === 0 ? ['nothing is made for a module yet: one that requires an instantiation has it made'] : listed(rows, terminalWidth()),
         IN_STEP,
       );
     },
@@ -55,8 +58,8 @@ function instanceLines(row: InstanceRow): string[] {
     ...Object.entries(row.parameters).map(([name, value]) => [`with ${name}`, value]),
     ...row.secrets.map(({ name, version, madeAt, holders: held }) => [
       `secret ${name}`,
-      `version ${version} of ${clock(madeAt)}; ${held.map((one) => `${one.node} ${one.isApplied ? 'has' : 'is owed'} version ${one.version}`).join(', ') || 'held nowhere yet'}`,
+      `version ${version} of ${clock(madeAt)} · ${held.map((one) => `${one.node} ${one.isApplied ? 'has' : 'is owed'} version ${one.version}`).join(' · ') || 'held nowhere yet'}`,
     ]),
   ];
-  return [`${row.name}  ${row.wants}`, '', ...table(facts, terminalWidth())];
+  return [`${row.name}  ${row.wants}`, '', ...listed(facts, terminalWidth())];
 }
