@@ -1,5 +1,5 @@
 /** Sends declarations to nodes. A node is sent to, never a module: many changes become one send, and a node that is off holds nobody up. */
-import { EnvironmentError } from '../domain/errors';
+import { EnvironmentError, UsageError } from '../domain/errors';
 import { nodesToSend, prepareSend, recordSendFailure, recordSent } from '../inventory/sending';
 import { canonicalDigest, declareNode, nodeQueue, sign, UnroutableError } from '../link';
 import { DECLARATION_TYPE, type Declaration } from '../schema/declaration';
@@ -43,6 +43,8 @@ async function sendTo(deps: ControlDeps, node: string): Promise<void> {
     await recordSent(db, node, declaration.sequence, declaration.digest, now());
   } catch (error) {
     log.warn({ node, err: error }, 'sending failed; the node stays behind and is sent to again');
+    // A key file that is another one, say: it does not pass by itself, so whoever asks about the node is told.
+    if (error instanceof UsageError) await recordSendFailure(db, node, error.message, now(), times);
   }
 }
 

@@ -22,6 +22,8 @@ const GAP_MS = 500;
 /** Confirmed declarations that are kept of a node. */
 const KEPT = 10;
 
+const NO_TROUBLE = 'send_trouble = null, send_trouble_since = null, send_attempts = 0';
+
 export async function nodesToSend(db: Db, limit: number, now: Date): Promise<string[]> {
   const rows = await db.query<{ name: string }>(
     `select name from node
@@ -92,6 +94,7 @@ export async function prepareSend(db: Db, node: string, { digest, sealing }: Der
     ]);
     if (isNothing || isSent) {
       if (isNothing) await tx.query('update node set send_again = false where name = $1 and send_again', [node]);
+      await tx.query(`update node set ${NO_TROUBLE}, send_after = null where name = $1 and send_trouble is not null`, [node]);
       return { kind: 'unchanged' };
     }
     const builds = Object.fromEntries(placed.map(({ module, build, commit }) => [module, { build, commit }]));
@@ -207,7 +210,7 @@ export async function recordSent(db: Db, node: string, sequence: number, digest:
     `with confirmed as (
        update declaration set confirmed_at = $4 where node = $1 and sequence = $2
      )
-     update node set sent_sequence = $2, sent_digest = $3, sent_at = $4, send_trouble = null, send_trouble_since = null, send_attempts = 0,
+     update node set sent_sequence = $2, sent_digest = $3, sent_at = $4, ${NO_TROUBLE},
        send_after = null, send_again = false, lagging_beats = 0
      where name = $1 and coalesce(sent_sequence, 0) < $2`,
     [node, sequence, digest, now],

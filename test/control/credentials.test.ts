@@ -1,11 +1,12 @@
 import { type ChildProcess, spawn } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type Control, startControl } from '../../src/control';
 import { stopServices } from '../../src/host';
-import { addNode, assign, declareBuild, nodeDetail, rotateInstance, trustKey, unassign } from '../../src/inventory';
-import { declareNode, ensureNodeAccount, nodeAccount } from '../../src/link';
+import { addNode, assign, declareBuild, nodeDetail, nodeStatuses, rotateInstance, trustKey, unassign } from '../../src/inventory';
+import { createSealing, declareNode, ensureNodeAccount, nodeAccount } from '../../src/link';
 import { A, fitBuild, module } from '../inventory/store';
 import { type ControlWorld, controlWorld } from '../support/control';
 import { eventually } from '../support/eventually';
@@ -147,6 +148,18 @@ test('is the same for who makes and who holds it, is rotated, outlives a host th
 
   await eventually(async () => (await world.count("placement where module = 'app' and is_applied")) === 1, waiting);
   expect(await exposures(secret, next)).toEqual([]);
+
+  // Sealed by another mesh.key: whoever asks about the node is told, and it heals once the key is back.
+  const stored = await db.query<{ version: number; sealed: string }>('select version, sealed from credential');
+  await db.query('update credential set sealed = $1', [createSealing(randomBytes(32)).keep('x', 'credential')]);
+  await db.query('delete from sealed_copy');
+  await db.query(`update node set version = version + 1 where name = 'beta'`);
+  const trouble = async () => (await nodeStatuses(db, new Date(), world.deps.times)).find((one) => one.node === 'beta')?.sendTrouble?.reason ?? null;
+  expect(await eventually(trouble, waiting)).toMatch(
+    /^this mesh\.key does not open what is stored sealed of credential\/.*: put the mesh's own key file back/,
+  );
+  for (const { version, sealed } of stored) await db.query('update credential set sealed = $2 where version = $1', [version, sealed]);
+  await eventually(async () => (await trouble()) === null, waiting);
 
   await unassign(db, 'app', 'beta', why);
   await eventually(
