@@ -88,7 +88,8 @@ export interface OwedModule extends ChangedModule {
 
 /**
  * Modules whose facts moved since they were compared and since they were nudged: for the pass a second. One that waits
- * for an answer is left alone for `graceMs`, because the answer itself wakes its workflow.
+ * for an answer is left alone for `graceMs`, because the answer itself wakes its workflow; so is one that waits while an input
+ * of its own still settles: in a cascade every answer below it is news of the same kind.
  */
 export async function changedModules(db: Db, limit: number, now: Date, graceMs: number): Promise<OwedModule[]> {
   return db.query(
@@ -96,7 +97,8 @@ export async function changedModules(db: Db, limit: number, now: Date, graceMs: 
        jsonb_build_object('situation', situation, 'verdict', verdict, 'next', next, 'stuck', coalesce((counts ->> 'stuck')::int, 0)) as decided
      from module
      where facts_version <> compared_version and facts_version <> nudged_version
-       and (next is null or next not in ('inspect', 'build') or changed_at <= $2::timestamptz - $3 * interval '1 millisecond')
+       and (next is null or next not in ('inspect', 'build', 'wait') or changed_at <= $2::timestamptz - $3 * interval '1 millisecond'
+         or next = 'wait' and not exists (select from build_edge e join module i on i.name = e.input where e.module = module.name and not e.is_test and i.is_settling))
      order by name limit $1`,
     [limit, now, graceMs],
   );

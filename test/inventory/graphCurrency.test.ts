@@ -1,4 +1,5 @@
-import { type Db, openBuild, recordAnswer } from '../../src/inventory';
+import { compare } from '../../src/domain/comparison';
+import { changedModules, type Db, openBuild, recordAnswer, recordComparison } from '../../src/inventory';
 import type { Answer } from '../../src/schema/messages';
 import { answerFit, buildFailed, buildFit, bumpedBy, factsOf, inputs, inspectCode, isStale, moduleWith, open, stale } from './graphMesh';
 import { commitOf, digest, environment, failed, openStore, read, tick, times } from './store';
@@ -301,5 +302,20 @@ describe('two that do not see one another', () => {
     expect(found).toHaveLength(21);
     await Promise.all(names.map((name) => read(db, name, commitOf('a'))));
     expect(await db.query('select from build_edge')).toHaveLength(0);
+  });
+});
+
+describe('a module that waits', () => {
+  it('is not told of every answer below it, and at once of the last', async () => {
+    await diamond();
+    await moduleWith(db, 'core', 'b', { exports: ['x.org/core'] });
+    await buildFit(db, 'core', 'moved');
+    for (const name of ['core', 'left', 'right', 'bottom']) await recordComparison(db, compare(await factsOf(db, name), times));
+    const told = async (): Promise<string[]> => (await changedModules(db, 100, new Date(), 60_000)).map(({ name }) => name);
+    expect(await bumpedBy(db, () => buildFit(db, 'left', 'left, moved'))).toContain('bottom');
+    expect(await told()).not.toContain('bottom');
+    expect((await changedModules(db, 100, new Date(Date.now() + 60_000), 60_000)).map(({ name }) => name)).toContain('bottom');
+    await buildFit(db, 'right', 'right, moved');
+    expect(await told()).toContain('bottom');
   });
 });
