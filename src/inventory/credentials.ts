@@ -156,6 +156,12 @@ export async function dropPastVersions(db: Db): Promise<number> {
   return dropped.length;
 }
 
+/** On the provider's node it is what was made, whatever else of that module fails; elsewhere the consumer is declared and applied. */
+const HELD = `(s.node <> i.provider_node or i.made_secret_version >= s.version)
+  and not exists (
+    select from binding b join placement p on (p.module, p.node) = (b.module, b.node) join node n on n.name = b.node
+    where b.instance_id = i.id and b.node = s.node and (p.build_id is null or not p.is_applied or n.version <> n.derived_version))`;
+
 export interface CredentialStatus {
   readonly owner: string;
   readonly name: string;
@@ -169,7 +175,7 @@ export interface CredentialStatus {
 export async function credentialHolders(db: Db, owners: readonly string[]): Promise<CredentialStatus[]> {
   return db.query(
     `select c.owner, c.name, c.version, iso(c.made_at) as "madeAt",
-       (select coalesce(jsonb_agg(jsonb_build_object('node', s.node, 'version', s.version, 'isApplied', ${APPLIED}) order by s.node, s.version), '[]')
+       (select coalesce(jsonb_agg(jsonb_build_object('node', s.node, 'version', s.version, 'isApplied', ${HELD}) order by s.node, s.version), '[]')
         from sealed_copy s where s.owner = c.owner and s.name = c.name) as holders
      from credential c join instance i on i.id = c.owner
      where c.owner = any ($1) and c.version = (select max(version) from credential o where o.owner = c.owner and o.name = c.name)

@@ -1,6 +1,6 @@
 import { assign, type Db, instanceStatuses, nodesToSend, prepareSend, removeNode, rotateInstance, setFacts, unassign } from '../../src/inventory';
 import { applyAll, built, comparison, declare, fileOf, fresh, host, notes, provided, why } from './providers';
-import { B, deriving, facts, openStore, tick } from './store';
+import { B, deriving, facts, openStore, send, tick } from './store';
 
 let db: Db;
 beforeAll(async () => ({ db } = await openStore()));
@@ -57,6 +57,11 @@ describe('an instance', () => {
     });
     expect(await made()).toEqual([`${app}-db`]);
     expect((await comparison(db, app)).next).toMatchObject({ kind: 'declare' });
+    await send(db, beta);
+    const held = async (name: string) => (await instanceStatuses(db, { name }))[0]?.secrets[0]?.holders;
+    const [atApp, atBad] = [await held(`${app}-db`), await held(`${n('bad')}-db`)];
+    expect(atApp).toEqual(expect.arrayContaining([expect.objectContaining({ node: alpha, isApplied: true })]));
+    expect([...(atApp ?? []).filter((one) => one.node === beta), ...(atBad ?? [])].filter((one) => one.isApplied)).toEqual([]);
     expect(await declare(db, n('bad'), bad, beta)).toBe(0);
   });
 
