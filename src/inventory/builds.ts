@@ -22,16 +22,18 @@ export async function resolveBuild(db: Db, module: string, ref: string): Promise
   return first;
 }
 
-/** The newest fit build of another commit before the one that is declared: where a rollback goes. */
+/** The newest fit build before the one that is declared that is of another commit or made other artifacts: where a rollback goes. */
 export async function previousFitBuild(db: Db, module: string): Promise<BuildRef | null> {
   const [row] = await db.query<BuildRef>(
     `with current as (
-       select b.commit, b.answered_at from build b
+       select b.id, b.commit, b.answered_at from build b
        where b.id = coalesce((select p.build_id from placement p where p.module = $1 and p.build_id is not null order by p.declared_at desc nulls last limit 1),
                              (select m.effective_build from module m where m.name = $1))
      )
      select b.id, b.commit, b.verdict from build b, current c
-     where b.module = $1 and b.verdict = 'fit' and b.commit <> c.commit and b.answered_at < c.answered_at
+     where b.module = $1 and b.verdict = 'fit' and b.answered_at < c.answered_at
+       and (b.commit <> c.commit or exists (
+         select name, digest from artifact where build_id = b.id except select name, digest from artifact where build_id = c.id))
      order by b.answered_at desc limit 1`,
     [module],
   );
