@@ -73,6 +73,8 @@ export interface PlacementFacts {
   readonly node: string;
   /** The build declared here; null when the module is assigned and nothing has been declared yet. */
   readonly build: { readonly id: string; readonly commit: Commit } | null;
+  /** Another build than the effective one, of the same commit and with the same artifacts: declaring that one changes nothing here. */
+  readonly isSame: boolean;
   /** What the node last reported as held of this module. */
   readonly applied: { readonly buildId: string; readonly commit: Commit; readonly at: Iso } | null;
   /** True when what is declared was worked out, sent, and read back by the node as held. */

@@ -85,12 +85,25 @@ function standingParts(facts: Facts, nodes: Nodes): string[] {
   if (nodes.declared.length === 0) return [`declared on 0 of ${facts.placements.length}`];
   const applied = `applied on ${nodes.applied.length}`;
   const missing = nodes.declared.length < facts.placements.length ? ` of ${facts.placements.length}` : '';
-  const parts = [`declared on ${nodes.declared.length}${missing}`];
+  const parts = [`declared on ${nodes.declared.length}${missing}${otherwise(facts, nodes)}`];
   if (nodes.outstanding.length === 0) return [...parts, applied];
   const urgentFirst = [...nodes.stuck, ...nodes.outstanding.filter((placement) => !nodes.stuck.includes(placement))];
   const named = urgentFirst.slice(0, NAMED).map((placement) => nodeWord(placement, nodes));
   const more = urgentFirst.length > NAMED ? [`${urgentFirst.length - NAMED} more`] : [];
   return [...parts, `${applied}, ${nodes.outstanding.length} outstanding (${[...named, ...more].join(', ')})`];
+}
+
+/** What is declared of another build than the effective one: held there, or nobody has said to declare that yet. */
+function otherwise({ effective }: Facts, { declared }: Nodes): string {
+  const others = declared.flatMap(({ build, isSame }) =>
+    build === null || effective === null || build.id === effective.id || isSame ? [] : [build],
+  );
+  const [first] = others;
+  if (first === undefined) return '';
+  const isOne = others.every((build) => build.commit === first.commit);
+  if (!isOne) return ` (${others.length} otherwise)`;
+  const what = first.commit === effective?.commit ? 'with the inputs of before' : short(first.commit);
+  return others.length === declared.length ? ` (${what})` : ` (${others.length} ${what})`;
 }
 
 function nodeWord(placement: PlacementFacts, nodes: Nodes): string {

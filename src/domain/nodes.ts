@@ -43,8 +43,11 @@ export function declaring(facts: Facts, nodes: Nodes): Decision | null {
   const { effective } = facts;
   if (effective === null || effective.verdict !== 'fit' || nodes.undeclared.length === 0 || facts.hold !== null) return null;
   const policy: DeclarePolicy = facts.effectiveDeclare ?? facts.meshDeclare;
-  const names = nodes.undeclared.map((placement) => placement.node);
-  if (policy === 'auto' || facts.approved?.buildId === effective.id) {
+  const isFree = policy === 'auto' || facts.approved?.buildId === effective.id;
+  // Nobody is asked about what changes nothing.
+  const same = nodes.undeclared.filter((placement) => placement.isSame);
+  const names = (isFree || same.length === 0 ? nodes.undeclared : same).map((placement) => placement.node);
+  if (isFree || same.length > 0) {
     return {
       next: { kind: 'declare', buildId: effective.id, commit: effective.commit, nodes: names },
       situation: 'declaring',

@@ -71,6 +71,9 @@ cross join lateral (
   select coalesce(jsonb_agg(jsonb_build_object(
     'node', p.node,
     'build', case when p.build_id is not null then jsonb_build_object('id', p.build_id, 'commit', b.commit) end,
+    'isSame', case when p.build_id <> e.id and b.commit = e.commit then
+      (select array_agg(x.name || '@' || x.digest order by x.name) from artifact x where x.build_id = b.id)
+        is not distinct from (select array_agg(x.name || '@' || x.digest order by x.name) from artifact x where x.build_id = e.id) else false end,
     'applied', case when a.id is not null then jsonb_build_object('buildId', a.id, 'commit', a.commit, 'at', iso(p.applied_at)) end,
     'isApplied', p.is_applied,
     'outstandingSince', iso(p.outstanding_since),

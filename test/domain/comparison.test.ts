@@ -119,6 +119,15 @@ describe('what is next', () => {
     expect(moved({ headBuild: fit, effective: fit, effectiveDeclare: 'ask', approved: { buildId: 'build-b', by: 'ada' } }).next.kind).toBe('declare');
   });
 
+  test('what is declared of another build than the effective one is said', () => {
+    const hold = { by: 'ada', why: 'back', at: NOW, buildId: 'build-z' };
+    const older = placement('alpha', { build: { id: 'build-z', commit: B } });
+    expect(compare(inStep({ hold, placements: [older] }), defaultTimes).line).toContain('declared on 1 (bbbbbbb) · applied on 1');
+    expect(compare(inStep({ hold, placements: [older, placement('beta')] }), defaultTimes).line).toContain(
+      'declared on 2 (1 bbbbbbb) · applied on 2',
+    );
+  });
+
   test('a held module whose nodes have not applied what is declared waits for them: a rollback is not done when it was asked for', () => {
     const owed = placement('alpha', { isApplied: false, outstandingSince: NOW, waitingOn: 'send' });
     const hold = { by: 'ada', why: 'the fair opens', at: NOW, buildId: 'build-a' };

@@ -1,5 +1,5 @@
 import { compare } from '../../src/domain/comparison';
-import { type Db, declareBuild, openInspection, prepareSend, recordAnswer, recordReports } from '../../src/inventory';
+import { type Db, declareBuild, openInspection, prepareSend, previousFitBuild, recordAnswer, recordReports } from '../../src/inventory';
 import type { Answer } from '../../src/schema/messages';
 import { answerFit, buildFit, moduleWith, namesOf, open } from './graphMesh';
 import { A, deriving, facts, module, node, openStore, placement, read, report, send, tick, times, valid } from './store';
@@ -46,6 +46,27 @@ test('a module whose new closure fails while its commit is declared: what is dec
   const failed = { ...found, headBuild: { ...(found.headBuild ?? fail()), verdict: 'failed' as const, reason: '1 of 14 tests' } };
   expect(compare(failed, times)).toMatchObject({ situation: 'failed', next: { kind: 'nothing' }, needsPerson: true });
   expect(compare(failed, times).line).toContain('1 of 14 tests · the build with the inputs of before stays declared · declared on 1');
+});
+
+test('of a module that asks first nobody is asked about a build that changes nothing; one that does is asked about, and what is declared is said', async () => {
+  const asking = async () => ({ ...(await facts(db, 'board')), effectiveDeclare: 'ask' as const });
+  await moduleWith(db, 'core', 'c', { exports: ['m/core'] });
+  await buildFit(db, 'core', 'core, third');
+  const same = await buildFit(db, 'board', 'board');
+  expect(compare(await asking(), times).next).toMatchObject({ kind: 'declare', buildId: same, nodes: ['alpha'] });
+  expect(await declareBuild(db, { module: 'board', buildId: same, nodes: ['alpha'], by: 'auto' })).toBe(1);
+  expect(await previousFitBuild(db, 'board')).toBeNull();
+
+  await moduleWith(db, 'core', 'd', { exports: ['m/core'] });
+  await buildFit(db, 'core', 'core, fourth');
+  const other = await buildFit(db, 'board', 'board, otherwise');
+  const found = compare(await asking(), times);
+  expect(found).toMatchObject({ next: { kind: 'ask', buildId: other }, situation: 'asking', needsPerson: true });
+  expect(found.line).toContain('fit · declared on 1 (with the inputs of before) · applied on');
+  expect(await declareBuild(db, { module: 'board', buildId: other, nodes: ['alpha'], by: 'ada' })).toBe(1);
+  expect(compare(await asking(), times).line).toContain('declared on 1 · applied on');
+  // Back from a bad input: of the same commit, and yet another build.
+  expect(await previousFitBuild(db, 'board')).toMatchObject({ id: same });
 });
 
 function fail(): never {
