@@ -2,6 +2,7 @@
 import { randomBytes } from 'node:crypto';
 import type { FastifyInstance } from 'fastify';
 import { addModule, removeModule, setWebhookSecret, webhookModules } from '../inventory';
+import { type EdgeDetail, edgesOf } from '../inventory/asking';
 import { openWithMeshKey, sealWithMeshKey } from '../link';
 import { addModuleBody, type DoneAnswer, removeBody, type WebhookAnswer } from '../schema/api';
 import type { ApiDeps } from './deps';
@@ -27,10 +28,11 @@ export function moduleRoutes(app: FastifyInstance, deps: ApiDeps): void {
   app.delete<Named>('/modules/:name', async (request): Promise<DoneAnswer> => {
     const { why } = parse(removeBody, request.body);
     const module = await moduleNamed(deps, request.params.name);
+    const { dependants } = await edgesOf(db, module.name);
     await removeModule(db, module.name, { who: request.who, why });
     // Its workflow finds no module any more and ends.
     const isUnderWay = await nudgeAll(deps, [module]);
-    return { says: `${module.name} is no longer tracked; its nodes are told to remove it`, isUnderWay };
+    return { says: `${module.name} is no longer tracked; its nodes are told to remove it${goWithout(dependants)}`, isUnderWay };
   });
 
   app.post<Named>('/modules/:name/webhook', async (request): Promise<WebhookAnswer> => {
@@ -51,4 +53,12 @@ export function moduleRoutes(app: FastifyInstance, deps: ApiDeps): void {
 /** What a sealed webhook secret is bound to. */
 export function webhookSubject(module: string): string {
   return `webhook of module ${module}`;
+}
+
+/** What imported it does so still, and finds nothing there. */
+function goWithout(dependants: readonly EdgeDetail[]): string {
+  const [first] = dependants;
+  if (first === undefined) return '';
+  const others = dependants.length > 1 ? ` and ${dependants.length - 1} more` : '';
+  return `; ${first.module}${others} imported it and ${dependants.length > 1 ? 'are' : 'is'} built without it: tally why ${first.module}`;
 }

@@ -93,7 +93,8 @@ export async function verifyArtifact(
   keys: readonly string[],
 ): Promise<Verification> {
   const found = await registry.getManifest(repository, reference);
-  if (found === null) throw new UsageError(`the registry holds no ${repository} at ${reference}: tally module show lists the artifacts of a module`);
+  if (found === null)
+    throw new UsageError(`the registry holds no ${repository} at ${reference}: tally verify MODULE looks at those of its effective build`);
   const { kind } = await artifactLayer(registry, repository, found.digest);
   const artifact = { repository, digest: found.digest, kind, name: null };
   const signed = await signedStatement(registry, repository, found.digest, keys);

@@ -3,7 +3,7 @@ import { compare } from '../../src/domain/comparison';
 import { defaultTimes } from '../../src/domain/times';
 import { listModules } from '../../src/inventory';
 import { readManyFacts, recordComparisons } from '../../src/inventory/modules';
-import { moduleAnswer, statusAnswer, whyAnswer } from '../../src/schema/api';
+import { doneAnswer, moduleAnswer, statusAnswer, whyAnswer } from '../../src/schema/api';
 import { planAnswer } from '../../src/schema/graphApi';
 import { buildFailed, buildFit, moduleWith, open } from '../inventory/graphMesh';
 import { tick } from '../inventory/store';
@@ -120,6 +120,17 @@ test('a head that failed says in what it differs from the build that is effectiv
   expect(await plan()).toContainEqual('1 build core');
   const { standing } = planAnswer.parse((await api.call('GET', '/api/v1/plan')).body);
   expect(standing).toEqual([{ module: 'board-types', situation: 'failed' }]);
+});
+
+test('who removes a module is told what imported it', async () => {
+  await settled();
+  const removed = await api.call('DELETE', '/api/v1/modules/core', { why: 'not needed' });
+  expect(doneAnswer.parse(removed.body).says).toBe(
+    'core is no longer tracked; its nodes are told to remove it; board-types and 1 more imported it and are built without it: tally why board-types',
+  );
+  expect(doneAnswer.parse((await api.call('DELETE', '/api/v1/modules/meshboard', { why: 'neither' })).body).says).toBe(
+    'meshboard is no longer tracked; its nodes are told to remove it',
+  );
 });
 
 test('an input that never was fit, a cycle, a name exported twice, and a file that does not parse are each named', async () => {

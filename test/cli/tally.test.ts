@@ -122,6 +122,13 @@ builds, newest first
 `);
   });
 
+  test('why does not send on to why', async () => {
+    await aDay(api.db);
+    const { out } = await tally('why', 'greeter');
+    expect(out).toContain('stuck since');
+    expect(out).not.toContain('→ tally why greeter');
+  });
+
   test('of one node shows what it was sent and holds', async () => {
     await aDay(api.db);
     const { status, out } = await tally('status', 'gamma');

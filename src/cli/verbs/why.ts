@@ -20,7 +20,8 @@ function lines(why: WhyAnswer, width: number): string[] {
     `${colours.bold(plain(why.situation ?? 'not compared yet'))}${since}`,
     ...wrapped(`because ${why.reason}`, width),
     ...wrapped(`next: ${why.next ?? 'not known'}`, width),
-    ...(why.remedy === null ? [] : [colours.cyan(`→ ${plain(why.remedy)}`)]),
+    // What was asked for just now helps nobody a second time.
+    ...(why.remedy === null || why.remedy === `tally why ${why.module}` ? [] : [colours.cyan(`→ ${plain(why.remedy)}`)]),
     ...(why.chain.length === 0 ? [] : ['', ...why.chain.flatMap(({ says }) => wrapped(says, width))]),
     '',
     ...why.facts.flatMap((fact) => wrapped(fact, width - 2).map((line, at) => `${at === 0 ? '· ' : '  '}${line}`)),
