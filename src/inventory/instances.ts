@@ -13,6 +13,9 @@ export interface InstanceAt extends Instance {
   readonly wants: string;
   readonly provider: string;
   readonly version: number;
+  readonly binding: string;
+  /** The consumer's node whose own it is; null: of all of its nodes. */
+  readonly ownNode: string | null;
 }
 
 export function placeKey(module: string, node: string): string {
@@ -32,7 +35,7 @@ export async function instancesOf(
 ): Promise<Map<string, InstanceAt[]>> {
   if (places.length === 0) return new Map();
   const rows = await tx.query<InstanceAt & { at: string; consumerNode: NodeFacts }>(
-    `select i.provider || ' ' || i.provider_node as at, i.id, i.name, i.wants, i.provider, i.version, i.consumer, i.parameters, holder.node as "consumerNode"
+    `select i.provider || ' ' || i.provider_node as at, i.id, i.name, i.wants, i.provider, i.version, i.consumer, i.binding, i.consumer_node as "ownNode", i.parameters, holder.node as "consumerNode"
      from instance i ${FIRST_HOLDER}
      where (i.provider, i.provider_node) in (select * from unnest($1::text[], $2::text[])) order by i.name`,
     [places.map((place) => place.module), places.map((place) => place.node)],

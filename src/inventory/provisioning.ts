@@ -20,7 +20,7 @@ import type { Manifest } from '../schema/manifest';
 import { type Bound, dropOtherBindings, plainNameOf, writeBindings } from './bindings';
 import type { Db } from './db';
 import { instancesOf, placeKey } from './instances';
-import { clashAmong, findRivals, holderOf, type Made, writeHolders, writeShows } from './rivals';
+import { clashAmong, findRivals, findRivalsOfMakers, holderOf, type Made, makerOf, writeHolders, writeShows } from './rivals';
 import { type Placed, readKnown, readNodes, readPlacements, readSurroundings, type Surroundings } from './surroundings';
 
 /** One number for this purpose in the whole database. */
@@ -201,7 +201,8 @@ async function fitted(
   const providers = new Map((await readPlacements(tx, places)).map((one) => [placeKey(one.module, one.node.name), one]));
   const instances = await instancesOf(tx, places);
   const nodes = new Map(here.map((node) => [node.name, node]));
-  return asked.map((one) => {
+  const fresh: Array<{ readonly bound: Bound; readonly at: Placed; readonly instance: Made }> = [];
+  const bindings = asked.map((one) => {
     const provider = providers.get(placeKey(one.provider, one.providerNode));
     const node = nodes.get(one.node);
     if (one.kind === 'presence' || refused.has(one.node) || node === undefined) return one;
@@ -212,25 +213,35 @@ async function fitted(
     }
     const bound = { ...one, isOwn: provision.per === 'node' };
     const made = instances.get(placeKey(one.provider, one.providerNode)) ?? [];
-    const wrong = wrongWith(bound, manifest, node, provider, made);
-    if (wrong !== null) refused.set(one.node, wrong);
+    const own = bound.isOwn ? one.node : null;
+    const before = made.find((other) => other.consumer === one.module && other.binding === one.name && other.ownNode === own);
+    const name = before?.name ?? plainNameOf(bound);
+    const instance: Made = { name, consumer: one.module, consumerNode: node, parameters: one.parameters, wants: one.wants };
+    const beside = fresh.filter(({ at }) => at === provider).map((other) => other.instance);
+    const others = [...made, ...beside].filter((other) => other.name !== instance.name);
+    const wrong =
+      wrongWith(bound, manifest, node, provider, instance) ?? clashAmong(provider.module, provider.manifest, provider.node, [...others, instance]);
+    if (wrong === null) fresh.push({ bound, at: provider, instance });
+    else refused.set(one.node, wrong);
     return bound;
   });
+  const makers = fresh.map(({ at, instance }) => makerOf(at.module, at.manifest, at.node, instance));
+  const rivals = await findRivalsOfMakers(tx, makers);
+  for (const [i, says] of rivals) refused.set(fresh[i]?.bound.node ?? '', says);
+  return bindings;
 }
 
-function wrongWith(bound: Bound, manifest: Manifest, node: NodeFacts, provider: Placed, made: readonly Made[]): string | null {
+function wrongWith(bound: Bound, manifest: Manifest, node: NodeFacts, provider: Placed, instance: Made): string | null {
   const provision = provisionOf(provider.manifest, bound.wants);
   if (provision === null) return null;
   const wrong = misfit(provision, bound.parameters) ?? ungiven(manifest, bound.name, provision);
   if (wrong !== null) return `${bound.module} ${wrong}`;
-  const instance: Made = { name: plainNameOf(bound), consumer: bound.module, consumerNode: node, parameters: bound.parameters, wants: bound.wants };
   const [lacking] = Object.values(givenBy(provision, instance, provider.node, bound.node).lacking);
   if (lacking !== undefined) return `${bound.provider} ${lackOf(lacking, bound.providerNode)}to give ${bound.wants}`;
   const templates = referencesIn(provision.resources).includes('instance.address') && node.facts.address === undefined;
   if (templates && bound.providerNode !== bound.node)
     return `${bound.module} ${lackOf('node.address', bound.node)}to have ${bound.provider} make ${bound.wants}`;
-  const others = made.filter((one) => one.consumer !== bound.module);
-  return clashAmong(provider.module, provider.manifest, provider.node, [...others, instance]);
+  return null;
 }
 
 /** A provider that moves on must go on providing what is held of it. */

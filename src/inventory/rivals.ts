@@ -36,13 +36,31 @@ export function clashAmong(module: string, manifest: Manifest, node: NodeFacts, 
     for (const target of collidingWith(shows)) {
       const other = owners.get(target);
       if (other !== undefined && other.name !== instance.name && /^(path|service)\//.test(target)) {
-        const [one, two] = [other.consumer, instance.consumer].sort();
-        return `${one} and ${two} would both have ${module} on ${node.name} make ${wordsOf(target)}: give one of them other parameters`;
+        const isOne = other.consumer === instance.consumer;
+        const [one, two] = (isOne ? [other.name, instance.name] : [other.consumer, instance.consumer]).sort();
+        return `${one} and ${two}${isOne ? ` of ${instance.consumer}` : ''} would both have ${module} on ${node.name} make ${wordsOf(target)}: give one of them other parameters`;
       }
     }
     for (const shown of shows) if (!shown.startsWith('under/')) owners.set(shown, instance);
   }
   return null;
+}
+
+/** A provider on its node as far as one instance goes. */
+export function makerOf(module: string, manifest: Manifest, node: NodeFacts, instance: Made): Holder {
+  return { module, node: node.name, site: node.site, claims: [], shows: shownForInstance(manifest, node, instance), reliesOn: [] };
+}
+
+/** Where providers would make what other modules of their nodes have: by place in the list. Else nothing could be worked out for the whole node. */
+export async function findRivalsOfMakers(tx: Db, makers: readonly Holder[]): Promise<Map<number, string>> {
+  const rivals = await readRivals(tx, null, makers);
+  const found = new Map<number, string>();
+  for (const [i, maker] of makers.entries()) {
+    const conflict = rivals.filter((rival) => rival.node === maker.node).map((rival) => conflictBetween(maker, rival));
+    const first = conflict.find((one) => one !== null);
+    if (first != null) found.set(i, first.says);
+  }
+  return found;
 }
 
 function wordsOf(target: string): string {
@@ -69,16 +87,17 @@ export async function findRivals(tx: Db, holders: readonly Holder[]): Promise<Ma
   return found;
 }
 
-async function readRivals(tx: Db, module: string, holders: readonly Holder[]): Promise<Holder[]> {
+/** @param module null: these are of several modules, and what is theirs comes with the others. */
+async function readRivals(tx: Db, module: string | null, holders: readonly Holder[]): Promise<Holder[]> {
   const nodes = holders.map((holder) => holder.node);
   const claimed = [...new Set(holders.flatMap((holder) => holder.claims.map((claim) => claim.resource)))];
   const shown = [...new Set([...holders.flatMap((holder) => collidingWith(holder.shows)), ...claimed])];
   if (shown.length === 0) return [];
   return tx.query<Holder>(
     `with near as (
-       select module, node from placement where node = any ($2) and module <> $1 and shows && $3
+       select module, node from placement where node = any ($2) and module is distinct from $1 and shows && $3
        union
-       select module, node from claim where resource = any ($4) and not (module = $1 and node = any ($2))
+       select module, node from claim where resource = any ($4) and not (module is not distinct from $1 and node = any ($2))
      )
      select p.module, p.node, n.site, p.shows,
        coalesce((select jsonb_agg(jsonb_build_object('resource', c.resource, 'scope', c.scope)) from claim c where (c.module, c.node) = (p.module, p.node)), '[]') as claims,

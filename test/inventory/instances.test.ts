@@ -65,6 +65,44 @@ describe('an instance', () => {
     expect(await declare(db, n('bad'), bad, beta)).toBe(0);
   });
 
+  it('is refused where another module of the provider’s node has what would be made, or one consumer would have it made twice', async () => {
+    const n = fresh();
+    const { pg, app, alpha, beta } = await provided(db, n);
+    const squat = await built(db, n('squat'), { resources: [{ file: { path: `/etc/pg/${app}-db`, content: 'mine' } }] });
+    await assign(db, n('squat'), alpha, why);
+    await declare(db, n('squat'), squat, alpha);
+    await expect(assign(db, app, beta, why)).rejects.toMatchObject({
+      kind: 'usage',
+      message: `${app} is not placed on ${beta}: ${pg} and ${n('squat')} both place /etc/pg/${app}-db on ${alpha}: tally unassign ${n('squat')} ${alpha}`,
+    });
+    await unassign(db, n('squat'), alpha, why);
+    expect(await assign(db, app, beta, why)).toBe(true);
+    expect(await assign(db, n('squat'), beta, why)).toBe(true);
+
+    const route = {
+      instantiation: n('route'),
+      parameters: { host: { is: 'host' } },
+      resources: [{ file: { path: '/routes/${with.host}', content: '' } }],
+    };
+    const proxy = await built(db, n('proxy'), { provides: [route] });
+    await assign(db, n('proxy'), alpha, why);
+    const twice = ['one', 'two'].map((as) => ({ instantiation: n('route'), as, with: { host: 'a.home' } }));
+    await built(db, n('twin'), { requires: twice });
+    await expect(assign(db, n('twin'), beta, why)).rejects.toThrow(
+      `${n('twin')}-one and ${n('twin')}-two of ${n('twin')} would both have ${n('proxy')} on ${alpha} make /routes/a.home: give one of them other parameters`,
+    );
+    // Its own, found again, is no rival of itself, whatever its name had to be.
+    const x = n('x');
+    await built(db, `${x}-y`, { requires: [{ instantiation: n('route'), as: 'z', with: { host: 'b.home' } }] });
+    const yz = await built(db, x, { requires: [{ instantiation: n('route'), as: 'y-z', with: { host: 'c.home' } }] });
+    await assign(db, `${x}-y`, beta, why);
+    await assign(db, x, beta, why);
+    expect((await instanceStatuses(db, { module: x })).map((row) => row.name)).not.toEqual([`${x}-y-z`]);
+    await declare(db, n('proxy'), proxy, alpha);
+    await applyAll(db, alpha);
+    expect(await declare(db, x, yz, beta)).toBe(1);
+  });
+
   it('is one for all nodes of its consumer, as long as one of them holds it', async () => {
     const n = fresh();
     const { app, alpha, beta, build } = await provided(db, n);
