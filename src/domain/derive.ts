@@ -253,7 +253,7 @@ function substitute(
 }
 
 /** No bit for anybody but the owner. */
-const PRIVATE = /^0[0246]00$/;
+export const PRIVATE = /^0[0246]00$/;
 
 /** One spelling for one target, so that the same one twice is seen. */
 function target(path: string, about: string): string {

@@ -1,5 +1,6 @@
 /** How what a module requires is satisfied by what others provide, and what an instance is made from and gives. */
 import type { InstanceProvision, Instantiation, Manifest, Parameter, Scope } from '../schema/manifest';
+import { PRIVATE } from './derive';
 import { fillIn, type NodeFacts, ofNode, referencesIn } from './references';
 
 export interface Place {
@@ -139,14 +140,29 @@ function quoted(value: string): string {
   return JSON.stringify(value.length > 60 ? `${value.slice(0, 59)}…` : value);
 }
 
-/** What a consumer uses of a binding and is not given. */
+/** What a consumer uses of a binding and is not given, or not where it uses it. */
 export function ungiven(manifest: Manifest, binding: string, provision: InstanceProvision): string | null {
   const prefix = `bind.${binding}.`;
   const strange = referencesIn(manifest.resources).find(
     (name) => name.startsWith(prefix) && !Object.hasOwn(provision.gives, name.slice(prefix.length)),
   );
-  if (strange === undefined) return null;
-  return `uses \${${strange}}, which ${provision.instantiation} does not give: it gives ${Object.keys(provision.gives).sort().join(', ') || 'nothing'}`;
+  if (strange !== undefined)
+    return `uses \${${strange}}, which ${provision.instantiation} does not give: it gives ${Object.keys(provision.gives).sort().join(', ') || 'nothing'}`;
+  const open = referencesIn(manifest.resources.map(withoutPrivateContent)).find(
+    (name) => name.startsWith(prefix) && secretOf(provision.gives[name.slice(prefix.length)] ?? '') !== null,
+  );
+  return open === undefined ? null : `uses \${${open}}, which is a secret: it may stand in the content of a file of mode "0600" and nowhere else`;
+}
+
+function withoutPrivateContent(resource: Manifest['resources'][number]): object {
+  if (!('file' in resource) || !PRIVATE.test(resource.file.mode)) return resource;
+  const { content: _, ...rest } = resource.file;
+  return rest;
+}
+
+/** The name of the secret that is given, where it is one. */
+function secretOf(give: string): string | null {
+  return /^\$\{secret\.([^}]+)\}$/.exec(give)?.[1] ?? null;
 }
 
 export interface Instance {
@@ -192,8 +208,8 @@ export function givenBy(provision: InstanceProvision, instance: Instance, provid
   const near = provider.name === holder ? NEAR : undefined;
   const ofProvider = ofNode(provider);
   for (const [key, text] of Object.entries(provision.gives)) {
-    const [, secret] = /^\$\{secret\.([^}]+)\}$/.exec(text) ?? [];
-    if (secret !== undefined) {
+    const secret = secretOf(text);
+    if (secret !== null) {
       secrets[key] = secret;
       continue;
     }

@@ -147,6 +147,9 @@ describe('an instance', () => {
     await expect(assign(db, other.app, other.beta, why)).rejects.toThrow(
       `uses \${bind.db.hots}, which ${m('database')} does not give: it gives host, name, password`,
     );
+    const o = fresh();
+    const open = await provided(db, o, { ...notes, resources: [{ file: { path: '/x', mode: '0644', content: '${bind.db.password}' } }] });
+    await expect(assign(db, open.app, open.beta, why)).rejects.toThrow('uses ${bind.db.password}, which is a secret: it may stand in the content');
   });
 
   it('with a new requirement of a running module is made first; what runs stays until it is', async () => {
