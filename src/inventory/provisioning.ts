@@ -93,11 +93,11 @@ export async function settle(tx: Db, { module, manifest, nodes: named, isNew }: 
     return bound;
   });
   const bound = await fitted(tx, manifest, here, asked, refused);
-  await refuseWhatIsNeeded(tx, module, manifest, nodes, refused);
   const made = await instancesOf(
     tx,
     nodes.map((node) => ({ module, node })),
   );
+  await refuseWhatIsNeeded(tx, module, manifest, here, made, refused);
   const reliesOn = [...new Set(bound.map((one) => one.provider))];
   const holders = here
     .filter((node) => !refused.has(node.name))
@@ -244,26 +244,59 @@ function wrongWith(bound: Bound, manifest: Manifest, node: NodeFacts, provider: 
   return null;
 }
 
-/** A provider that moves on must go on providing what is held of it. */
-async function refuseWhatIsNeeded(tx: Db, module: string, manifest: Manifest, nodes: readonly string[], refused: Map<string, string>): Promise<void> {
-  const held = await tx.query<{ node: string; consumer: string; on: string; kind: string; wants: string; parameters: Record<string, string> | null }>(
-    `select b.provider_node as node, b.module as consumer, b.node as on, b.kind, b.wants, i.parameters
+/** A provider that moves on must go on providing what is held of it, and giving what is used of that. */
+async function refuseWhatIsNeeded(
+  tx: Db,
+  module: string,
+  manifest: Manifest,
+  here: readonly NodeFacts[],
+  made: ReadonlyMap<string, readonly Made[]>,
+  refused: Map<string, string>,
+): Promise<void> {
+  const held = await tx.query<Held>(
+    `select b.provider_node as node, b.module as consumer, b.node as on, b.kind, b.name, b.wants, i.parameters
      from binding b left join instance i on i.id = b.instance_id where b.provider = $1 and b.provider_node = any ($2) order by b.module, b.node`,
-    [module, nodes],
+    [module, here.map((node) => node.name)],
   );
-  for (const { node, consumer, on, kind, wants, parameters } of held) {
-    if (refused.has(node)) continue;
-    const isOffered = manifest.provides.some((given) =>
-      'presence' in given ? kind === 'presence' && given.presence === wants : given.instantiation === wants,
-    );
-    const provision = kind === 'presence' ? null : provisionOf(manifest, wants);
-    if (!isOffered)
-      refused.set(node, `${module} would provide ${wants} no longer, which ${consumer} on ${on} requires: tally unassign ${consumer} ${on}`);
-    else if (provision !== null && parameters !== null) {
-      const wrong = misfit(provision, parameters);
-      if (wrong !== null) refused.set(node, `${consumer} on ${on} ${wrong}, as ${module} would have it from now on`);
-    }
+  const consumers = await readPlacements(
+    tx,
+    held.flatMap(({ kind, consumer, on }) => (kind === 'presence' ? [] : [{ module: consumer, node: on }])),
+  );
+  const manifests = new Map(consumers.map((one) => [placeKey(one.module, one.node.name), one.manifest]));
+  for (const one of held) {
+    const wrong = refused.has(one.node) ? null : wrongFor(one, module, manifest, manifests.get(placeKey(one.consumer, one.on)));
+    if (wrong !== null) refused.set(one.node, wrong);
   }
+  for (const node of here) {
+    const clash = refused.has(node.name) ? null : clashAmong(module, manifest, node, made.get(placeKey(module, node.name)) ?? []);
+    if (clash !== null) refused.set(node.name, clash);
+  }
+}
+
+interface Held {
+  readonly node: string;
+  readonly consumer: string;
+  readonly on: string;
+  readonly kind: string;
+  readonly name: string;
+  readonly wants: string;
+  readonly parameters: Record<string, string> | null;
+}
+
+function wrongFor(
+  { consumer, on, kind, name, wants, parameters }: Held,
+  module: string,
+  manifest: Manifest,
+  theirs: Manifest | undefined,
+): string | null {
+  const isOffered = manifest.provides.some((given) =>
+    'presence' in given ? kind === 'presence' && given.presence === wants : kind !== 'presence' && given.instantiation === wants,
+  );
+  if (!isOffered) return `${module} would provide ${wants} no longer, which ${consumer} on ${on} requires: tally unassign ${consumer} ${on}`;
+  const provision = kind === 'presence' ? null : provisionOf(manifest, wants);
+  if (provision === null || parameters === null) return null;
+  const wrong = misfit(provision, parameters) ?? (theirs === undefined ? null : ungiven(theirs, name, provision));
+  return wrong === null ? null : `${consumer} on ${on} ${wrong}, as ${module} would have it from now on`;
 }
 
 async function writeOffers(tx: Db, module: string, { provides }: Manifest, nodes: readonly string[]): Promise<void> {

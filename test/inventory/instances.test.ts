@@ -103,6 +103,27 @@ describe('an instance', () => {
     expect(await declare(db, x, yz, beta)).toBe(1);
   });
 
+  it('is given on as it is used, and made apart, by a new commit of its provider too', async () => {
+    const n = fresh();
+    const { pg, app, alpha, beta } = await provided(db, n);
+    await assign(db, app, beta, why);
+    await built(db, n('other'), { requires: [{ instantiation: n('database'), as: 'db' }] });
+    await assign(db, n('other'), beta, why);
+    const given = { instantiation: n('database'), parameters: { encoding: { default: 'UTF8' } }, secrets: ['password'] };
+    const gives = { host: 'h', name: 'n', password: '${secret.password}' };
+    const commits = ['b', 'c', 'd', 'e'].map((digit) => digit.repeat(40));
+    const next = async (provision: object) =>
+      declare(db, pg, await built(db, pg, { provides: [{ ...given, ...provision }] }, commits.shift()), alpha);
+    expect(await next({ gives: { name: 'n', password: '${secret.password}' } })).toBe(0);
+    expect((await comparison(db, pg)).reason).toContain(
+      `${app} on ${beta} uses \${bind.db.host}, which ${n('database')} does not give: it gives name, password, as ${pg} would have it from now on`,
+    );
+    expect(await next({ gives: { ...gives, host: '${secret.password}' } })).toBe(1);
+    expect(await next({ gives, resources: [{ file: { path: '/db/${with.encoding}', content: '' } }] })).toBe(0);
+    expect((await comparison(db, pg)).reason).toContain(`${app} and ${n('other')} would both have ${pg} on ${alpha} make /db/UTF8`);
+    expect(await next({ gives })).toBe(1);
+  });
+
   it('is one for all nodes of its consumer, as long as one of them holds it', async () => {
     const n = fresh();
     const { app, alpha, beta, build } = await provided(db, n);
