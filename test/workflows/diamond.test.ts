@@ -59,8 +59,9 @@ class Diamond {
   async untilInStep(...first: readonly string[]): Promise<void> {
     const deadline = Date.now() + GIVE_UP_MS;
     for (;;) {
-      const statuses = await moduleStatuses(this.db);
+      // In this order: what was compared after the statuses were read would be owed no more, and its status one of before.
       const owed = await changedModules(this.db, 100, new Date(), 0);
+      const statuses = await moduleStatuses(this.db);
       if (owed.length === 0 && statuses.every((status) => status.situation === 'in step')) return;
       if (Date.now() > deadline) throw new Error(`not in step: ${await this.says(statuses)}`);
       await Promise.all(owed.map(({ name }) => this.nudge(name)));
