@@ -1,11 +1,11 @@
 /** What the demo knows of the examples: what their services answer, and the commits that it makes. */
 
 export const NODES = ['alpha', 'beta', 'gamma'] as const;
-/** The quick ones first: the first build of a Go service compiles its standard library, and there is one builder. */
-export const PLACED = ['site', 'greeter', 'kiosk', 'meshboard'] as const;
+/** The quick ones first: the first build of a Go module compiles its standard library, and there is one builder. */
+export const MODULES = ['site', 'core', 'greeter', 'kiosk', 'board-types', 'meshboard'] as const;
 /** What others build on; of these nothing is placed on a node. */
-export const SHARED = ['core', 'board-types'] as const;
-export const MODULES = [...SHARED, ...PLACED] as const;
+export const SHARED: readonly string[] = ['core', 'board-types'];
+export const PLACED = MODULES.filter((module) => !SHARED.includes(module));
 /** In the order in which a change of core reaches them. */
 export const ON_CORE = ['board-types', 'meshboard', 'kiosk', 'greeter'] as const;
 

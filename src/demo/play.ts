@@ -94,11 +94,9 @@ async function firstDelivery(play: Play): Promise<void> {
   stage.scene('The first delivery of all');
   const heads = new Map<string, string>();
   for (const module of MODULES) heads.set(module, await play.repository(module).head());
-  for (const module of SHARED) {
-    await stage.check(module, 'is fit, for others to build on', FIRST_MS, () => isDelivered(mesh, module, heads.get(module) ?? ''));
-  }
-  for (const module of PLACED) {
-    await stage.check(module, `is in step on ${NODES.length} nodes`, FIRST_MS, () => isDelivered(mesh, module, heads.get(module) ?? ''));
+  for (const module of MODULES) {
+    const expected = SHARED.includes(module) ? 'is fit, for others to build on' : `is in step on ${NODES.length} nodes`;
+    await stage.check(module, expected, FIRST_MS, () => isDelivered(mesh, module, heads.get(module) ?? ''));
   }
   for (const module of MODULES) stage.result(await resultLine(mesh, module));
   for (const { module, path, first } of SERVICES) await checkAnswers(play, NODES, module, path, first);
