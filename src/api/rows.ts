@@ -35,7 +35,8 @@ export function moduleRow(status: ModuleStatus, { beside, stuckOn, cutOffAt }: A
     isHeld: status.isHeld,
     buildsOn: beside?.buildsOn ?? NONE,
     builtOnBy: beside?.builtOnBy ?? NONE,
-    cutOffAt: cutOffAt ?? null,
+    // Of a head that failed or is on its way something else is so by now.
+    cutOffAt: urgency === 'in step' ? (cutOffAt ?? null) : null,
   };
 }
 

@@ -59,7 +59,7 @@ export function declaring(facts: Facts, nodes: Nodes): Decision | null {
   return {
     next: { kind: 'ask', buildId: effective.id, commit: effective.commit, nodes: names.length },
     situation: 'asking',
-    reason: `${short(effective.commit)} is fit and waits for a person to declare it on ${names.length} nodes`,
+    reason: `${short(effective.commit)} is fit and waits for a person to declare it on ${names.length === 1 ? names[0] : `${names.length} nodes`}`,
     since: effective.answeredAt,
     needsPerson: true,
   };

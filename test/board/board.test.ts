@@ -2,6 +2,7 @@
 import { mkdirSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import type { Browser, BrowserContext, Page } from 'playwright-core';
+import type { StatusAnswer } from '../../src/schema/api';
 import { startApi, type TestApi } from '../support/api';
 import { openBrowser } from '../support/browser';
 import { addEdges, aGraph } from '../support/edges';
@@ -51,6 +52,11 @@ async function logIn(): Promise<void> {
   await page.getByLabel('Token').fill(api.token);
   await page.getByRole('button', { name: 'Log in' }).click();
   await page.waitForSelector('#connection[data-state="live"]');
+  // What a stream begins with may be of the moment before: a test is about what is so now.
+  const answered = await fetch(`${api.url}/api/v1/status`, { headers: { authorization: `Bearer ${api.token}` } });
+  const { summary } = (await answered.json()) as StatusAnswer;
+  const now = `${summary.modules} modules, ${summary.inStep} in step`;
+  await eventually(async () => expect(await page.textContent('#summary')).toContain(now), WITHIN);
 }
 
 async function linesOf(section: string): Promise<string[]> {
