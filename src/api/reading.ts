@@ -1,9 +1,9 @@
 /** What can be read: status, plan, why, and everything about one module or node. */
 import type { FastifyInstance } from 'fastify';
 import { compare } from '../domain/comparison';
-import { listModules, moduleDetail, moduleStatuses, nodeDetail, nodeStatuses, readFacts, wiringOf } from '../inventory';
+import { getMesh, listModules, moduleDetail, moduleStatuses, nodeDetail, nodeStatuses, readFacts, whoSaidDefault, wiringOf } from '../inventory';
 import { commitsOf, cutOffs, edgesFrom, edgesOf, moduleNames, neighbours } from '../inventory/asking';
-import type { ModuleAnswer, ModuleList, NodeAnswer, NodeList, StatusAnswer, WhyAnswer } from '../schema/api';
+import type { MeshAnswer, ModuleAnswer, ModuleList, NodeAnswer, NodeList, StatusAnswer, WhyAnswer } from '../schema/api';
 import type { ApiDeps } from './deps';
 import { unknown } from './problems';
 import { CUT_OFF_SHOWN_MS, moduleRow, nodeRow } from './rows';
@@ -19,6 +19,11 @@ export function readingRoutes(app: FastifyInstance, deps: ApiDeps): void {
   const { db, config } = deps;
 
   app.get('/whoami', async (request) => ({ name: request.who }));
+
+  app.get('/mesh', async (): Promise<MeshAnswer> => {
+    const [{ name: mesh, declareDefault }, said] = await Promise.all([getMesh(db), whoSaidDefault(db)]);
+    return { mesh, declareDefault, said };
+  });
 
   app.get('/status', async (): Promise<StatusAnswer> => await readStatus(deps));
 

@@ -15,10 +15,11 @@ import {
   pushNodes,
   recordIntent,
   resolveBuild,
+  sayDefault,
   unassign,
   wiringOf,
 } from '../inventory';
-import { assignBody, type BehindAnswer, buildBehindBody, type DoneAnswer, pushBody, unassignBody, verbBody } from '../schema/api';
+import { assignBody, type BehindAnswer, buildBehindBody, type DoneAnswer, meshDefaultBody, pushBody, unassignBody, verbBody } from '../schema/api';
 import type { ApiDeps } from './deps';
 import { Problem, parse } from './problems';
 import { unknownModule, unknownNode } from './reading';
@@ -120,6 +121,14 @@ export function verbRoutes(app: FastifyInstance, deps: ApiDeps): void {
       return await ask(name, verb, { who: request.who, why, buildId });
     });
   }
+
+  /** Every module that is silent about it is compared anew, by the sweep. */
+  app.post('/mesh/default', async (request): Promise<DoneAnswer> => {
+    const { policy, why } = parse(meshDefaultBody, request.body);
+    const before = await sayDefault(db, policy, { who: request.who, why: why === '' ? `mesh default ${policy}` : why });
+    const does = policy === 'auto' ? 'auto: a fit build declares itself' : 'ask: a fit build waits for tally declare';
+    return { says: `modules that do not say otherwise: ${does}${before === policy ? ', as before' : ''}`, isUnderWay: true };
+  });
 
   app.post('/assign', async (request): Promise<DoneAnswer> => {
     const { module, node, use, why } = parse(assignBody, request.body);

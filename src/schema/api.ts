@@ -273,6 +273,14 @@ export const doctorAnswer = z.strictObject({
 
 export const whoAnswer = z.strictObject({ name: z.string() });
 
+export const meshAnswer = z.strictObject({
+  mesh: z.string(),
+  /** Whether fit builds of modules that do not say so themselves declare themselves or wait. */
+  declareDefault: z.enum(['auto', 'ask']),
+  /** Who said that last; null: nobody has. */
+  said: maybe(z.strictObject({ who: z.string(), why: z.string(), at: instant })),
+});
+
 /* What is asked ------------------------------------------------------------------------------------------------ */
 
 const why = z.string().trim().min(1, 'say why: --why "…"').max(500);
@@ -315,6 +323,8 @@ export const addModuleBody = z.strictObject({
 });
 
 export const removeBody = z.strictObject({ why });
+
+export const meshDefaultBody = z.strictObject({ policy: z.enum(['auto', 'ask']), why: optionalWhy });
 
 const factKey = z
   .string()
@@ -377,6 +387,7 @@ export type NodeAnswer = Read<z.infer<typeof nodeAnswer>>;
 export type NodeList = Read<z.infer<typeof nodeList>>;
 export type LogAnswer = Read<z.infer<typeof logAnswer>>;
 export type DoctorAnswer = Read<z.infer<typeof doctorAnswer>>;
+export type MeshAnswer = Read<z.infer<typeof meshAnswer>>;
 export type DoneAnswer = Read<z.infer<typeof doneAnswer>>;
 export type AddedNodeAnswer = Read<z.infer<typeof addedNodeAnswer>>;
 export type WebhookAnswer = Read<z.infer<typeof webhookAnswer>>;

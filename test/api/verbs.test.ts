@@ -1,5 +1,5 @@
 import { readFileSync, statSync } from 'node:fs';
-import { addedNodeAnswer, behindAnswer, doneAnswer, failure, moduleAnswer, nodeAnswer, webhookAnswer } from '../../src/schema/api';
+import { addedNodeAnswer, behindAnswer, doneAnswer, failure, meshAnswer, moduleAnswer, nodeAnswer, webhookAnswer } from '../../src/schema/api';
 import { startApi, type TestApi } from '../support/api';
 import { answeredBuild, COMMITS, inStep, situate } from '../support/meshes';
 
@@ -125,6 +125,33 @@ describe('build', () => {
     const { body } = await api.call('POST', '/api/v1/build', { behind: true });
     expect(behindAnswer.parse(body).modules).toEqual(['kiosk']);
     expect(api.events).toEqual([['kiosk']]);
+  });
+});
+
+describe('the default of declaring', () => {
+  afterEach(async () => {
+    await api.db.query(`delete from setting where key = 'declareDefault'`);
+  });
+
+  test('is said by a person, whose name and why are kept', async () => {
+    expect(meshAnswer.parse((await api.call('GET', '/api/v1/mesh')).body)).toEqual({ mesh: 'home', declareDefault: 'ask', said: null });
+    await api.call('POST', '/api/v1/mesh/default', { policy: 'auto' });
+    const { status, body } = await api.call('POST', '/api/v1/mesh/default', { policy: 'auto', why: 'fair week' });
+    expect([status, doneAnswer.parse(body).says]).toEqual([200, expect.stringContaining('auto: a fit build declares itself, as before')]);
+    expect(await intents()).toEqual([
+      { verb: 'default', module: null, who: 'ada', why: 'mesh default auto' },
+      { verb: 'default', module: null, who: 'ada', why: 'fair week' },
+    ]);
+    const said = { who: 'ada', why: 'fair week', at: expect.any(String) };
+    expect(meshAnswer.parse((await api.call('GET', '/api/v1/mesh')).body)).toEqual({ mesh: 'home', declareDefault: 'auto', said });
+  });
+
+  test('is auto or ask, and nothing is written of anything else', async () => {
+    for (const body of [{ policy: 'always' }, {}, { policy: 'auto', until: 'monday' }]) {
+      expect((await api.call('POST', '/api/v1/mesh/default', body)).status).toBe(400);
+    }
+    expect((await api.call('POST', '/api/v1/mesh/default', { policy: 'auto' }, { authorization: 'Bearer nobody' })).status).toBe(401);
+    expect(await intents()).toEqual([]);
   });
 });
 

@@ -2,7 +2,8 @@
 import { execFile } from 'node:child_process';
 import { join } from 'node:path';
 import { connect } from 'amqplib';
-import { type Db, getMesh, migrate, openInventory, whoIs } from '../../src/inventory';
+import { type Db, getMesh, openInventory, whoIs } from '../../src/inventory';
+import { startApi } from '../support/api';
 import { freshDatabase, freshVhost } from '../support/servers';
 
 const BIN = join(__dirname, '..', '..', 'bin', 'tally.js');
@@ -37,13 +38,26 @@ test('the first token of a new mesh is made beside its store, and a second one v
   expect(await whoIs(db, second.out.trim().split('=')[1] ?? '')).toBe('ada');
 });
 
-test('the mesh asks before it declares until an operator says otherwise', async () => {
-  await migrate(databaseUrl);
-  expect((await getMesh(db)).declareDefault).toBe('ask');
-  expect(await tally(['mesh', 'default', 'auto'], { DATABASE_URL: databaseUrl })).toMatchObject({ status: 0 });
-  expect((await getMesh(db)).declareDefault).toBe('auto');
-  const refused = await tally(['mesh', 'default', 'always'], { DATABASE_URL: databaseUrl });
-  expect(refused).toEqual({ status: 2, out: '', err: '"always" is no default: say auto or ask\n' });
+test('the mesh asks before it declares until an operator says otherwise, by the API and without the store', async () => {
+  const api = await startApi();
+  try {
+    const env = { TALLY_URL: api.url, TALLY_TOKEN: api.token, TZ: 'UTC' };
+    expect(await tally(['mesh', 'default'], env)).toEqual({
+      status: 0,
+      out: 'modules that do not say otherwise: ask, until somebody says otherwise\n',
+      err: '',
+    });
+    const said = await tally(['mesh', 'default', 'auto', '--why', 'the tests are good'], env);
+    expect(said).toEqual({ status: 0, out: 'modules that do not say otherwise: auto: a fit build declares itself\n', err: '' });
+    expect((await getMesh(api.db)).declareDefault).toBe('auto');
+    expect((await tally(['mesh', 'default'], env)).out).toMatch(
+      /^modules that do not say otherwise: auto, said by ada at \d\d:\d\d: the tests are good\n$/,
+    );
+    const refused = await tally(['mesh', 'default', 'always'], env);
+    expect(refused).toEqual({ status: 2, out: '', err: '"always" is no default: say auto or ask\n' });
+  } finally {
+    await api.close();
+  }
 });
 
 test('a builder gets an account of its own that can connect', async () => {

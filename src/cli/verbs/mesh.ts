@@ -1,14 +1,16 @@
 import { type Command, Option } from 'commander';
 import { UsageError } from '../../domain/errors';
+import type { DoneAnswer, MeshAnswer } from '../../schema/api';
 import { name as nameForm } from '../../schema/primitives';
-import { answer, described, IN_STEP, type Json } from '../verb';
+import { clock, plain } from '../text';
+import { answer, api, described, done, IN_STEP, type Json, whyOption } from '../verb';
 
-/** What must be there before anyone can ask the API: these speak to the servers themselves, with the control plane's own environment. */
+/** Token and builder must be there before anyone can ask the API: they speak to the servers themselves, with the control plane's own environment. */
 export function mesh(program: Command): void {
   const group = program
     .command('mesh')
-    .description('what the whole mesh needs, set where its control plane runs: token, builder, default')
-    .addHelpText('after', '\nThese need the environment of the control plane: DATABASE_URL, and for builder AMQP_URL.');
+    .description('what the whole mesh needs: default; and where its control plane runs: token, builder')
+    .addHelpText('after', '\nToken and builder need the environment of the control plane: DATABASE_URL for the one, AMQP_URL for the other.');
 
   described(group.command('token <name>'), 'a token for a person or a program, shown once; one that the name had is void', [
     'tally mesh token ada',
@@ -18,14 +20,16 @@ export function mesh(program: Command): void {
   });
 
   described(
-    group.command('default <policy>'),
-    'whether fit builds of modules that do not say so themselves declare themselves (auto) or wait (ask)',
-    ['tally mesh default auto'],
-  ).action(async (policy: string, options: Json) => {
-    if (policy !== 'auto' && policy !== 'ask') throw new UsageError(`"${policy}" is no default: say auto or ask`);
-    await withStore((db, { setSetting }) => setSetting(db, 'declareDefault', policy));
-    answer({ declareDefault: policy }, options, () => [`modules that do not say otherwise: ${policy}`], IN_STEP);
-  });
+    group.command('default [policy]'),
+    'whether fit builds of modules that do not say so themselves declare themselves (auto) or wait (ask); without one, what is so',
+    ['tally mesh default', 'tally mesh default auto --why "the tests are good enough"'],
+  )
+    .option(...whyOption)
+    .action(async (policy: string | undefined, { why, ...options }: Json & { why?: string }) => {
+      if (policy === undefined) return await showDefault(options);
+      if (policy !== 'auto' && policy !== 'ask') throw new UsageError(`"${policy}" is no default: say auto or ask`);
+      await done(options, api().post<DoneAnswer>('mesh/default', { policy, why }));
+    });
 
   described(group.command('builder <name>'), 'make or renew a builder’s account on the broker, and say the AMQP_URL that it starts with', [
     'tally mesh builder shed',
@@ -45,6 +49,12 @@ export function mesh(program: Command): void {
       if (host !== undefined) url.hostname = host;
       answer({ name, amqpUrl: url.href }, options, () => [`TALLY_BUILDER_NAME=${name}`, `AMQP_URL=${url.href}`], IN_STEP);
     });
+}
+
+async function showDefault(options: Json): Promise<void> {
+  const { mesh, declareDefault, said } = await api().get<MeshAnswer>('mesh');
+  const by = said === null ? ', until somebody says otherwise' : `, said by ${said.who} at ${clock(said.at)}: ${said.why}`;
+  answer({ mesh, declareDefault, said }, options, () => [plain(`modules that do not say otherwise: ${declareDefault}${by}`)], IN_STEP);
 }
 
 type Inventory = typeof import('../../inventory');
