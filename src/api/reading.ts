@@ -2,7 +2,7 @@
 import type { FastifyInstance } from 'fastify';
 import { compare } from '../domain/comparison';
 import { getMesh, listModules, moduleDetail, moduleStatuses, nodeDetail, nodeStatuses, readFacts, whoSaidDefault, wiringOf } from '../inventory';
-import { commitsOf, cutOffs, edgesFrom, edgesOf, moduleNames, neighbours } from '../inventory/asking';
+import { commitsOf, cutOffs, cycleThrough, edgesFrom, edgesOf, moduleNames, neighbours } from '../inventory/asking';
 import type { MeshAnswer, ModuleAnswer, ModuleList, NodeAnswer, NodeList, StatusAnswer, WhyAnswer } from '../schema/api';
 import type { ApiDeps } from './deps';
 import { unknown } from './problems';
@@ -44,13 +44,14 @@ export function readingRoutes(app: FastifyInstance, deps: ApiDeps): void {
 
   app.get<Named>('/modules/:name', async (request): Promise<ModuleAnswer> => {
     const { name } = request.params;
-    const [[status], detail, beside, cutOff, names, edges, wiring] = await Promise.all([
+    const [[status], detail, beside, cutOff, names, edges, cycle, wiring] = await Promise.all([
       moduleStatuses(db, [name]),
       moduleDetail(db, name),
       neighbours(db, [name]),
       cutOffs(db, new Date(Date.now() - CUT_OFF_SHOWN_MS), [name]),
       moduleNames(db, name),
       edgesOf(db, name),
+      cycleThrough(db, name),
       wiringOf(db, { module: name }),
     ]);
     if (status === undefined || detail === null) throw await unknownModule(deps, name);
@@ -59,7 +60,7 @@ export function readingRoutes(app: FastifyInstance, deps: ApiDeps): void {
       ...rest,
       now: new Date().toISOString(),
       row: moduleRow(status, { beside: beside.get(name), cutOffAt: cutOff.get(name) }),
-      graph: { ...names, ...edges },
+      graph: { ...names, ...edges, cycle },
       wiring,
       repository: status.repository,
       ref: status.ref,
@@ -73,14 +74,15 @@ export function readingRoutes(app: FastifyInstance, deps: ApiDeps): void {
     const facts = await readFacts(db, name, new Date(), config.times);
     const [status] = await moduleStatuses(db, [name]);
     if (facts === null || status === undefined) throw await unknownModule(deps, name);
-    const [edges, commits] = await Promise.all([
+    const [edges, ring, commits] = await Promise.all([
       edgesFrom(db, [name], 'outbound'),
+      cycleThrough(db, name),
       commitsOf(
         db,
         movedInputs(facts).flatMap(({ now }) => now ?? []),
       ),
     ]);
-    const chain = whyChains(facts, edges, commits);
+    const chain = whyChains(facts, edges, commits, ring);
     return whyOf(facts, compare(facts, config.times), moduleRow(status).remedy, status.comparedAt, chain);
   });
 

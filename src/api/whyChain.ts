@@ -12,8 +12,14 @@ const MOST_MOVED = 20;
 /**
  * @param edges what the module builds on, at whatever distance
  * @param commits of artifacts, by digest
+ * @param ring the cycle that the module lies in, also where its head was judged before the cycle came to be
  */
-export function whyChains(facts: Facts, edges: readonly EdgeStep[], commits: ReadonlyMap<string, string>): WhyChain[] {
+export function whyChains(
+  facts: Facts,
+  edges: readonly EdgeStep[],
+  commits: ReadonlyMap<string, string>,
+  ring: readonly string[] | null = null,
+): WhyChain[] {
   const { module, graph } = facts;
   const of = byModule(edges);
   const via = reachedBy(of, module);
@@ -26,6 +32,9 @@ export function whyChains(facts: Facts, edges: readonly EdgeStep[], commits: Rea
     ...(graph.cycle === null
       ? []
       : [chain('cycle', chainAlong(of, graph.cycle), 'a cycle, and nothing in it is built: take one of these imports out')]),
+    ...(graph.cycle !== null || ring === null
+      ? []
+      : [chain('cycle', chainAlong(of, ring), 'a cycle: its next change is not built until one of these imports is gone')]),
     ...(graph.bootstrap === null
       ? []
       : [

@@ -48,7 +48,7 @@ export function moduleLines(answer: ModuleAnswer, width: number): string[] {
 const MOST_EDGES = 20;
 
 /** What its code exports, what it builds on, what builds on it, and what of its imports cannot be known. */
-function graphSections({ exports, inputs, dependants, outside, unknown }: ModuleGraph, width: number): string[] {
+function graphSections({ exports, inputs, dependants, cycle, outside, unknown }: ModuleGraph, width: number): string[] {
   const outsideWords = `  and ${outside} ${outside === 1 ? 'import' : 'imports'} that no module exports`;
   return [
     ...titled(
@@ -63,6 +63,12 @@ function graphSections({ exports, inputs, dependants, outside, unknown }: Module
     ...titled(
       'built on by',
       edgeLines(dependants, (edge) => edge.module, width),
+    ),
+    ...titled(
+      'cycle',
+      cycle === null
+        ? []
+        : wrapped(`${cycle.join(' → ')}: no change is built until one of these imports is gone`, width - 2).map((line) => `  ${line}`),
     ),
     ...titled(
       'not known',

@@ -1,5 +1,6 @@
 /** The graph as people ask about it: edges in force with their evidence, and what a change reaches. Set-based, O(what is asked about). */
 import type { DeclarePolicy, Iso } from '../domain/facts';
+import { neighbours as inputsAndDependants, pathBetween } from '../domain/graph';
 import type { Db } from './db';
 
 export interface EdgeEvidence {
@@ -75,6 +76,20 @@ export async function reachedEdges(db: Db, supposed: string | null): Promise<Edg
 export async function edgesOf(db: Db, module: string): Promise<{ inputs: EdgeDetail[]; dependants: EdgeDetail[] }> {
   const edges = await db.query<EdgeDetail>(`select ${EDGE} from build_edge e where e.module = $1 or e.input = $1 ${GROUPED}`, [module]);
   return { inputs: edges.filter((edge) => edge.module === module), dependants: edges.filter((edge) => edge.input === module) };
+}
+
+/** The way along build edges from a module back to itself, first and last the same; null where there is none, whatever its head is. */
+export async function cycleThrough(db: Db, module: string): Promise<string[] | null> {
+  const edges = await db.query<{ module: string; input: string }>(
+    `with recursive reached(name) as (
+       select m.name from module m where m.name = $1 and m.is_in_cycle
+       union
+       select e.input from reached r join build_edge e on e.module = r.name and not e.is_test
+     )
+     select distinct e.module, e.input from build_edge e join reached r on r.name = e.module where not e.is_test`,
+    [module],
+  );
+  return pathBetween(module, module, inputsAndDependants(edges).inputs);
 }
 
 export interface ModuleNames {

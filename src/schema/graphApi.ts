@@ -89,6 +89,8 @@ export const moduleGraph = z.strictObject({
   exports: z.array(z.strictObject({ language, name: z.string(), artifact: z.string(), ...codePlace })),
   inputs: z.array(graphEdge),
   dependants: z.array(graphEdge),
+  /** Through build edges back to itself, first and last the same: its next change is not built. null: it lies in none. */
+  cycle: maybe(z.array(name)),
   /** Imports that no module exports. */
   outside: count,
   unknown: z.array(z.strictObject({ kind: z.enum(['unparsed', 'computed']), ...codePlace, reason: z.string() })),

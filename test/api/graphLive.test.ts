@@ -122,6 +122,25 @@ test('a head that failed says in what it differs from the build that is effectiv
   expect(standing).toEqual([{ module: 'board-types', situation: 'failed' }]);
 });
 
+test('a member of a cycle whose head was judged before says that it lies in one, and what comes of it', async () => {
+  await settled();
+  await moduleWith(api.db, 'core', 'b', { exports: ['x.org/core'], imports: ['x.org/types'] });
+  await compareAll();
+  expect(await chains('core')).toContain(
+    'cycle: core ← board-types (a.go:1) ← core (a.go:1): a cycle, and nothing in it is built: take one of these imports out',
+  );
+  const { body } = await api.call('GET', '/api/v1/modules/board-types/why');
+  expect(whyAnswer.parse(body)).toMatchObject({ inStep: true, situation: 'in step' });
+  expect(await chains('board-types')).toEqual([
+    'cycle: board-types ← core (a.go:1) ← board-types (a.go:1): a cycle: its next change is not built until one of these imports is gone',
+  ]);
+  const cycleOf = async (module: string) => moduleAnswer.parse((await api.call('GET', `/api/v1/modules/${module}`)).body).graph.cycle;
+  expect(await cycleOf('board-types')).toEqual(['board-types', 'core', 'board-types']);
+  // What builds on a cycle lies in none.
+  expect(await cycleOf('meshboard')).toBeNull();
+  expect((await chains('meshboard')).filter((says) => says.startsWith('cycle'))).toEqual([]);
+});
+
 test('who removes a module is told what imported it', async () => {
   await settled();
   const removed = await api.call('DELETE', '/api/v1/modules/core', { why: 'not needed' });
