@@ -3,6 +3,7 @@
 import type { Comparison, Facts, PlacementFacts, RequestFacts, SettlingInput } from '../domain/facts';
 import { short } from '../domain/line';
 import { minuteOf } from '../domain/times';
+import { stateOf } from '../domain/waiting';
 import type { WhyAnswer } from '../schema/api';
 import type { WhyChain } from '../schema/graphApi';
 import { shortDigest } from './whyChain';
@@ -71,10 +72,10 @@ function graphFacts({ graph }: Facts): string[] {
   ];
 }
 
-function settlingFact({ module, state, takenBy, since, progressAt, path }: SettlingInput): string {
-  const by = takenBy === null ? '' : ` on ${takenBy}`;
+function settlingFact(input: SettlingInput): string {
+  const { module, since, progressAt, path } = input;
   const way = path.length > 2 ? `, reached by ${path.join(' → ')}` : '';
-  return `settling: ${module} is ${state}${by} since ${minuteOf(since)}, last progress ${minuteOf(progressAt)}${way}`;
+  return `settling: ${module} (${stateOf(input)}) since ${minuteOf(since)}, last progress ${minuteOf(progressAt)}${way}`;
 }
 
 function listed(sentences: readonly string[]): string[] {

@@ -2,6 +2,7 @@
 import type { Facts, InputFacts } from '../domain/facts';
 import { short } from '../domain/line';
 import { minuteOf } from '../domain/times';
+import { stateOf } from '../domain/waiting';
 import type { EdgeStep } from '../inventory/asking';
 import type { WhyChain } from '../schema/graphApi';
 import { byModule, chainAlong, chainText, chainTo, type Hop, reachedBy, start } from './chain';
@@ -54,8 +55,8 @@ export function whyChains(
     ...missing.map(({ module: input, because, since, needsPerson }) =>
       chain('missing', chainTo(via, module, input), `${because}, since ${minuteOf(since)}${needsPerson ? '; it needs a person' : ''}`),
     ),
-    ...settling.map(({ module: input, state, since, path }) =>
-      chain('waiting', chainAlong(of, path), `${input} is ${state} since ${minuteOf(since)}`),
+    ...settling.map((input) =>
+      chain('waiting', chainAlong(of, input.path), `${input.module} (${stateOf(input)}) has not settled since ${minuteOf(input.since)}`),
     ),
   ];
 }

@@ -67,7 +67,8 @@ function gettingOn(facts: Facts, times: Times): SettlingInput[] {
 
 const urgency = { building: 0, inspecting: 1, waiting: 2 } as const;
 
-function stateOf({ state, takenBy }: SettlingInput): string {
+/** What an input that has not settled is at, as the result line and `why` say it. */
+export function stateOf({ state, takenBy }: SettlingInput): string {
   if (state === 'waiting') return 'waiting for its inputs';
   if (takenBy === null) return `${state === 'building' ? 'its build' : 'its inspection'} waits for a builder`;
   return `${state} on ${takenBy}`;

@@ -13,7 +13,7 @@ const said = (changes: Partial<GraphFacts>): readonly string[] => {
 test('why names what settles, by which way it is reached, and when it last got on', () => {
   const core = { module: 'core', state: 'building' as const, takenBy: 'builder-1', since, progressAt: '2026-11-29T14:59:00.000Z' };
   expect(said({ settling: [{ ...core, path: ['meshboard', 'types', 'core'] }] })).toContain(
-    'settling: core is building on builder-1 since 2026-11-29T14:50Z, last progress 2026-11-29T14:59Z, reached by meshboard → types → core',
+    'settling: core (building on builder-1) since 2026-11-29T14:50Z, last progress 2026-11-29T14:59Z, reached by meshboard → types → core',
   );
 });
 

@@ -64,7 +64,7 @@ test('what is waited for is named with since when, and what is missing with why'
   const waiting = {
     module: 'core',
     state: 'building' as const,
-    takenBy: 'builder-1',
+    takenBy: null,
     since: SINCE,
     progressAt: SINCE,
     path: ['meshboard', 'board-types', 'core'],
@@ -72,7 +72,7 @@ test('what is waited for is named with since when, and what is missing with why'
   const missing = { module: 'testkit', because: 'testkit failed at 9c1f0e2', since: SINCE, needsPerson: true };
   expect(says({ settling: [waiting], missing: [missing] })).toEqual([
     'meshboard ← testkit (main_test.go:5, tests only): testkit failed at 9c1f0e2, since 2026-11-29T14:02Z; it needs a person',
-    'meshboard ← board-types (board/board.go:7) ← core (types.go:3): core is building since 2026-11-29T14:02Z',
+    'meshboard ← board-types (board/board.go:7) ← core (types.go:3): core (its build waits for a builder) has not settled since 2026-11-29T14:02Z',
   ]);
 });
 
