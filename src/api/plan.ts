@@ -56,11 +56,13 @@ interface Order {
   readonly after: ReadonlyMap<string, readonly string[]>;
 }
 
-/** What is asked for already, or is about to be, waits for nothing any more. */
+/** What is asked for already waits for nothing that only its own move moves: its tests are imported by what it builds on. */
 function orderIn({ edges, rows, supposed }: PlanParts, moves: readonly string[]): Order & { readonly cycles: string[][] } {
   const under = new Set(supposed === null ? rows.flatMap(({ module, next }) => (next === 'wait' ? [] : [module])) : []);
-  const moved = new Set(moves);
-  const binding = edges.filter((edge) => !edge.isTest && !(under.has(edge.module) && moved.has(edge.module)));
+  const reached = reachedFrom(moves, edges, () => true);
+  const isOwn = ({ module, input }: EdgeStep): boolean =>
+    under.has(module) && reached.get(module)?.edge === null && reached.get(input)?.root === module;
+  const binding = edges.filter((edge) => !edge.isTest && !isOwn(edge));
   const { order } = orderOf(binding, [...moves, ...edges.map((edge) => edge.module)]);
   const levels = new Map(order.flatMap((level, at) => level.map((module) => [module, at + 1] as const)));
   const after = grouped(
@@ -88,7 +90,8 @@ function ownSteps(row: PlanRow, { modules }: PlanParts, { levels, after }: Order
     case 'inspect':
     case 'build':
     case 'judge':
-      return [step(row.next, module?.nodes ?? [], levels.get(row.module) ?? 1)];
+      // What is asked for already, or is about to be, waits for nothing any more.
+      return [step(row.next, module?.nodes ?? [], 1)];
     case 'declare':
     case 'ask':
       return [step(row.next, row.undeclared, 0)];
@@ -124,8 +127,12 @@ function afterwardsOf(module: PlannedModule | undefined): PlanStep['afterwards']
   return module.policy === 'auto' ? 'declare' : 'ask';
 }
 
-/** What is built once something it builds on, at whatever distance, has other artifacts: from what moves outwards. */
-function followers(moves: readonly string[], { edges, modules }: PlanParts, { levels, after }: Order): PlanStep[] {
+/**
+ * What is built once something it builds on, at whatever distance, has other artifacts: from what moves outwards. What is
+ * being built meanwhile ends with what was there when it began, and is built once more.
+ */
+function followers(moves: readonly string[], { rows, edges, modules, supposed }: PlanParts, { levels, after }: Order): PlanStep[] {
+  const building = new Set(supposed === null ? rows.flatMap(({ module, next }) => (next === 'build' ? [module] : [])) : []);
   const reached = reachedFrom(moves, edges, (module) => levels.has(module) && modules.get(module)?.isBuildable === true);
   const isPlanned = (module: string): boolean => reached.has(module);
   const inputs = grouped(
@@ -139,27 +146,42 @@ function followers(moves: readonly string[], { edges, modules }: PlanParts, { le
   // Lower levels first, so that what an input hangs on is known before what builds on it.
   for (const [name, { edge, root }] of [...reached].sort(([a], [b]) => (levels.get(a) ?? 0) - (levels.get(b) ?? 0))) {
     const before = (after.get(name) ?? []).filter(isPlanned);
+    const overtaken = building.has(name) ? overtaking(name, inputs.get(name) ?? [], reached) : null;
+    const way = edge ?? overtaken;
     // Tests order nothing, but what they alone import has moved before they make anything stale.
-    const awaited = edge?.isTest === true ? [...before, edge.input] : before;
+    const awaited = way?.isTest === true && !before.includes(way.input) ? [...before, way.input] : before;
     level.set(name, Math.max(levelOf(name), ...awaited.map((input) => levelOf(input) + 1)));
-    const hangsOn = edge === null && before.length === 0 ? [] : (inputs.get(name) ?? []).flatMap((one) => causes.get(one.input) ?? []);
-    const unless = [...new Set([...hangsOn, root])].sort().slice(0, MOST_CAUSES);
-    causes.set(name, unless);
-    if (edge === null) continue;
+    const hangsOn =
+      way === null && before.length === 0
+        ? []
+        : (inputs.get(name) ?? []).flatMap(({ input }) => causes.get(input) ?? (input === name ? [] : (reached.get(input)?.root ?? [])));
+    causes.set(name, causesOf([...hangsOn, root]));
+    if (way === null) continue;
     const module = modules.get(name);
     steps.push({
       module: name,
       what: 'build',
       commit: module?.head ?? null,
-      because: chainBack(name, reached),
+      because: overtaken === null ? chainBack(way, reached) : `${chainBack(way, reached)}, which moves while ${name} is being built`,
       nodes: [...(module?.nodes ?? [])],
       level: levelOf(name),
       after: awaited,
-      unless,
+      unless: overtaken === null ? causesOf([...hangsOn, root]) : causesOf(hangsOn),
       afterwards: afterwardsOf(module),
     });
   }
   return steps;
+}
+
+function causesOf(modules: readonly string[]): readonly string[] {
+  return [...new Set(modules)].sort().slice(0, MOST_CAUSES);
+}
+
+/** The nearest way by which a move that is not the module's own reaches what is being built; null where none does. */
+function overtaking(module: string, inputs: readonly EdgeStep[], reached: ReadonlyMap<string, Reached>): EdgeStep | null {
+  const distance = ({ input }: EdgeStep): number => reached.get(input)?.distance ?? 0;
+  const moving = inputs.filter(({ input }) => reached.get(input)?.root !== module);
+  return [...moving].sort((a, b) => Number(a.isTest) - Number(b.isTest) || distance(a) - distance(b))[0] ?? null;
 }
 
 interface Reached {
@@ -186,17 +208,18 @@ function reachedFrom(moves: readonly string[], edges: readonly EdgeStep[], isBui
   return reached;
 }
 
-function chainBack(module: string, reached: ReadonlyMap<string, Reached>): string {
-  const { distance, last } = reached.get(module) ?? { distance: 0, last: null };
-  let at = module;
+/** From an edge back to what moves. */
+function chainBack(edge: EdgeStep, reached: ReadonlyMap<string, Reached>): string {
+  const { distance, last } = reached.get(edge.input) ?? { distance: 0, last: null };
+  let step: EdgeStep | null | undefined = edge;
   const next = (number: number): Hop | undefined => {
-    if (number === 0) return start(module);
-    const edge = reached.get(at)?.edge;
-    if (edge == null) return undefined;
-    at = edge.input;
-    return hop(edge);
+    if (number === 0) return start(edge.module);
+    if (step == null) return undefined;
+    const found = hop(step);
+    step = reached.get(step.input)?.edge;
+    return found;
   };
-  return chainTextOf(distance + 1, next, last === null ? undefined : hop(last));
+  return chainTextOf(distance + 2, next, hop(last ?? edge));
 }
 
 function behind(nodes: readonly NodeStatus[]): PlanAnswer['nodes'] {

@@ -186,3 +186,17 @@ test('what is building already is in the plan once, and its dependants wait for 
     '3 build meshboard after board-types,core unless core',
   ]);
 });
+
+test('what a builder has taken while its input moves is in the plan twice', async () => {
+  await settled();
+  await moduleWith(api.db, 'board-types', 'b', { exports: ['x.org/types'], imports: ['x.org/core'] });
+  const { id } = await open(api.db, 'board-types');
+  await api.db.query(`update request set state = 'taken', taken_by = 'b-1', taken_at = now(), beat_at = now() where id = $1`, [id]);
+  await moduleWith(api.db, 'core', 'b', { exports: ['x.org/core'] });
+  expect(await plan()).toEqual([
+    '1 build board-types',
+    '1 build core',
+    '2 build board-types after core unless core',
+    '3 build meshboard after board-types,core unless board-types,core',
+  ]);
+});

@@ -89,12 +89,30 @@ test('what waits for an input that only a person can mend is not said to be buil
   expect(shown(answer)).toEqual(['1 wait core', '2 build board-types after core']);
 });
 
-test('what is asked for already waits for nothing, even where an input of it moves too', () => {
-  expect(shown(plan([row('core', 'build'), row('board-types', 'build')], GRAPH)).slice(0, 3)).toEqual([
+test('what is being built while an input of it moves is built once more, after that and unless it comes out the same', () => {
+  const answer = plan([row('core', 'build'), row('board-types', 'build')], GRAPH);
+  expect(shown(answer)).toEqual([
     '1 build board-types',
     '1 build core',
-    '2 build kiosk after board-types',
+    '2 build board-types after core',
+    '2 build probe after core',
+    '3 build kiosk after board-types',
+    '3 build meshboard after board-types,core',
   ]);
+  expect(answer.steps[2]).toMatchObject({
+    because: 'board-types ← core (types.go:3), which moves while board-types is being built',
+    unless: ['core'],
+  });
+  expect(answer.steps[4]?.unless).toEqual(['board-types', 'core']);
+});
+
+test('what is being built while only an input of its tests moves is built once more as well; what has yet to be inspected is not', () => {
+  const answer = plan([row('core', 'build'), row('probe', 'build'), row('board-types', 'inspect')], GRAPH.slice(-1).concat(GRAPH.slice(0, 1)));
+  expect(shown(answer)).toEqual(['1 inspect board-types', '1 build core', '1 build probe', '2 build probe after core']);
+  expect(answer.steps[3]).toMatchObject({
+    because: 'probe ← core (probe_test.go:5, tests only), which moves while probe is being built',
+    unless: ['core'],
+  });
 });
 
 test('what is only to be declared or sent makes nothing stale, and comes last', () => {
