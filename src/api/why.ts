@@ -1,6 +1,6 @@
 /** `tally why`: the facts that a comparison weighed, one sentence each, and what it made of them. */
 
-import type { Comparison, Facts, PlacementFacts, RequestFacts, SettlingInput } from '../domain/facts';
+import type { Comparison, Facts, OpenImport, PlacementFacts, RequestFacts, SettlingInput } from '../domain/facts';
 import { short } from '../domain/line';
 import { minuteOf } from '../domain/times';
 import { stateOf } from '../domain/waiting';
@@ -52,7 +52,7 @@ function sourceFacts(facts: Facts): string[] {
 const MOST_INPUTS = 10;
 
 function graphFacts({ graph }: Facts): string[] {
-  const { inputs, staleSince, cycle, bootstrap } = graph;
+  const { inputs, staleSince, cycle, bootstrap, openImport } = graph;
   const named = inputs
     .slice(0, MOST_INPUTS)
     .map(
@@ -64,12 +64,18 @@ function graphFacts({ graph }: Facts): string[] {
     ...(inputs.length === 0 ? [] : [`inputs: ${named.join(', ')}${more}`]),
     ...(staleSince === null ? [] : [`stale: this source with these inputs has had no verdict since ${minuteOf(staleSince)}`]),
     ...listed(graph.settling.map(settlingFact)),
+    ...(openImport === null ? [] : [openImportFact(openImport)]),
     ...listed(graph.missing.map((input) => `missing: ${input.because}, waited for since ${minuteOf(input.since)}`)),
     ...(cycle === null ? [] : [`cycle: ${cycle.join(' → ')}`]),
     ...(bootstrap === null ? [] : [`bootstrap cycle: ${bootstrap.join(' → ')}, each of which waits for the next one's first fit build`]),
     ...graph.conflicts.map(({ name, module }) => `exports: ${name} is exported by ${module} as well, and was before`),
     ...listed(graph.unparsed.map((file) => `edges: those of before stay in force, ${file}`)),
   ];
+}
+
+function openImportFact({ name, file, line, module, hasOthers, progressAt }: OpenImport): string {
+  const unread = hasOthers ? `${module} and others have` : `${module} has`;
+  return `unknown: nobody exports ${name} (${file}:${line}), and ${unread} not been inspected yet, last progress ${minuteOf(progressAt)}`;
 }
 
 function settlingFact(input: SettlingInput): string {

@@ -115,6 +115,18 @@ export interface SettlingInput {
   readonly path: readonly string[];
 }
 
+/** An import of code that no module exports, while there are modules that may: their code has not been read yet. */
+export interface OpenImport {
+  readonly name: string;
+  readonly file: string;
+  readonly line: number;
+  /** The one that came last. */
+  readonly module: string;
+  readonly hasOthers: boolean;
+  /** When one of them was last added, seen to move, or its inspection got on. */
+  readonly progressAt: Iso;
+}
+
 /** A module that this one builds on and that has nothing to build on yet. */
 export interface MissingInput {
   readonly module: string;
@@ -135,6 +147,8 @@ export interface GraphFacts {
   readonly staleSince: Iso | null;
   readonly settling: readonly SettlingInput[];
   readonly missing: readonly MissingInput[];
+  /** null: of each import it is known whether it is an edge, or nobody is left who may export it. */
+  readonly openImport: OpenImport | null;
   /** Through build edges back to itself: a → b → a, first and last the same. */
   readonly cycle: readonly string[] | null;
   /** Modules that each wait for the other's first fit build; first and last the same. */

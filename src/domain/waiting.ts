@@ -2,7 +2,7 @@
  * Ordering: whether a head that has no verdict may be built now, as far as the graph goes, and what it waits for if not.
  * Whether it is stale at all is another question, and another file: currency.ts.
  */
-import type { Facts, GraphFacts, Iso, MissingInput, SettlingInput } from './facts';
+import type { Facts, GraphFacts, Iso, MissingInput, OpenImport, SettlingInput } from './facts';
 import { minuteOf, type Times } from './times';
 
 export interface Wait {
@@ -15,9 +15,9 @@ export interface Wait {
   readonly needsPerson: boolean;
 }
 
-/** An input without any artifact is waited for without bound, the others while they get on and the cap is not reached. */
+/** An input without any artifact is waited for without bound, all else while it gets on and the cap is not reached. */
 export function waitOf(facts: Facts, times: Times): Wait | null {
-  return waitForMissing(facts.graph) ?? waitForSettling(facts, times);
+  return waitForMissing(facts.graph) ?? waitForSettling(facts, times) ?? waitForUnread(facts, times);
 }
 
 /** There is nothing to build with. */
@@ -57,11 +57,32 @@ function waitForSettling(facts: Facts, times: Times): Wait | null {
   };
 }
 
+/** What an import is of that nobody exports is not known before all code has been read that may export it. */
+function waitForUnread(facts: Facts, times: Times): Wait | null {
+  const open = facts.graph.openImport;
+  if (open === null || isPastCap(facts, times) || !isGettingOn(open, facts, times)) return null;
+  const since = waitsSince(facts);
+  return {
+    on: `${unread(open)} to be inspected`,
+    part: `waiting for ${open.module} (not inspected yet)${open.hasOthers ? ' and others' : ''} since ${minuteOf(since)}`,
+    reason: `waits for ${unread(open)} to be inspected, since nobody exports ${open.name} (${open.file}:${open.line}) yet`,
+    since,
+    needsPerson: false,
+  };
+}
+
+function unread({ module, hasOthers }: OpenImport): string {
+  return hasOthers ? `${module} and others` : module;
+}
+
+function isGettingOn({ progressAt }: { readonly progressAt: Iso }, { now }: Facts, { patience }: Times): boolean {
+  return Date.parse(now) - Date.parse(progressAt) < patience;
+}
+
 /** Settling inputs that patience is not over for, those that work before those that wait. */
 function gettingOn(facts: Facts, times: Times): SettlingInput[] {
-  const now = Date.parse(facts.now);
   return facts.graph.settling
-    .filter((input) => now - Date.parse(input.progressAt) < times.patience)
+    .filter((input) => isGettingOn(input, facts, times))
     .sort((a, b) => urgency[a.state] - urgency[b.state] || (a.module < b.module ? -1 : 1));
 }
 
@@ -88,13 +109,13 @@ export function isPastCap(facts: Facts, times: Times): boolean {
 }
 
 /**
- * Why it goes on although an input has not settled; null when all have.
+ * Why it goes on although an input has not settled, or code that may export one has not been read; null when all have.
  * @param askedAt when its build was asked for: what has begun to move since then was not waited for.
  */
 export function goesOnReason(facts: Facts, times: Times, askedAt: Iso = facts.now): string | null {
   const settling = facts.graph.settling.filter((input) => Date.parse(input.since) < Date.parse(askedAt));
   const [first] = settling;
-  if (first === undefined) return null;
+  if (first === undefined) return goesOnUnread(facts, askedAt);
   const more = andMore(settling.length);
   if (gettingOn(facts, times).some((input) => settling.includes(input)))
     return `has waited since ${minuteOf(waitsSince(facts))} for ${first.module}${more}, which still moves`;
@@ -102,8 +123,15 @@ export function goesOnReason(facts: Facts, times: Times, askedAt: Iso = facts.no
   return `goes on without ${latest.module}${more}, no progress since ${minuteOf(latest.progressAt)}`;
 }
 
+function goesOnUnread({ graph: { openImport } }: Facts, askedAt: Iso): string | null {
+  if (openImport === null || Date.parse(openImport.progressAt) >= Date.parse(askedAt)) return null;
+  return `goes on without ${unread(openImport)}, not inspected yet, which may export ${openImport.name}`;
+}
+
 /** When what is waited for now may have to be waited for no more, though no fact moves. */
 export function waitDeadlines(facts: Facts, times: Times): number[] {
-  const patient = gettingOn(facts, times).map((input) => Date.parse(input.progressAt) + times.patience);
+  const { openImport } = facts.graph;
+  const waitedFor = [...gettingOn(facts, times), ...(openImport !== null && isGettingOn(openImport, facts, times) ? [openImport] : [])];
+  const patient = waitedFor.map(({ progressAt }) => Date.parse(progressAt) + times.patience);
   return patient.length === 0 ? [] : [...patient, Date.parse(waitsSince(facts)) + times.patienceCap];
 }

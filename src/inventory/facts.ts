@@ -27,6 +27,7 @@ select jsonb_build_object(
   'graph', case when i.outcome = 'valid' and m.stale_since is not null then waits_of(m.name)
     else '{"settling": [], "missing": [], "cycle": null, "bootstrap": null}' end || jsonb_build_object(
       'inputs', used.now, 'builtInputs', used.built, 'staleSince', case when i.outcome = 'valid' then iso(m.stale_since) end,
+      'openImport', case when i.outcome = 'valid' and m.stale_since is not null and m.open_import is not null then open_import_of(m.name) end,
       'conflicts', m.conflicts, 'unparsed', unparsed.lines),
   'effectiveDeclare', ei.manifest ->> 'declare',
   'placements', placements.here,

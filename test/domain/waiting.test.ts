@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { compare } from '../../src/domain/comparison';
-import type { Comparison, Facts, GraphFacts, SettlingInput } from '../../src/domain/facts';
+import type { Comparison, Facts, GraphFacts, OpenImport, SettlingInput } from '../../src/domain/facts';
 import { defaultTimes } from '../../src/domain/times';
 import { A, arbFacts, B, build, graph, inStep, inspection, NOW, request } from '../support/facts';
 
@@ -55,6 +55,32 @@ describe('waiting for inputs to settle', () => {
     });
     expect(found.line).toContain('waiting for right (its inspection waits for a builder) and 1 more since');
     expect(found.next).toEqual({ kind: 'wait', on: 'right and 1 more to settle' });
+  });
+
+  test('an import that nobody exports is waited on while there is code that has not been read, and is of outside after', () => {
+    const openImport: OpenImport = { name: 'x.org/core/p', file: 'a.go', line: 3, module: 'core', hasOthers: true, progressAt: ago(1) };
+    const found = stale({ openImport });
+    expect(found).toMatchObject({
+      next: { kind: 'wait', on: 'core and others to be inspected' },
+      situation: 'waiting',
+      since: ago(10),
+      needsPerson: false,
+    });
+    expect(found.line).toContain('waiting for core (not inspected yet) and others since 2026-11-29T14:50Z');
+    expect(found.reason).toContain('; waits for core and others to be inspected, since nobody exports x.org/core/p (a.go:3) yet');
+    expect(found.until).toBe(inMinutes(14));
+    expect(stale({ openImport: null }).next.kind).toBe('build');
+  });
+
+  test('it is not waited on for ever: not without progress, and not past the cap', () => {
+    const openImport: OpenImport = { name: 'x.org/core/p', file: 'a.go', line: 3, module: 'core', hasOthers: false, progressAt: ago(16) };
+    const goesOn = 'goes on without core, not inspected yet, which may export x.org/core/p';
+    const patient = stale({ openImport });
+    expect(patient.next.kind).toBe('build');
+    expect(patient.reason).toContain(goesOn);
+    const capped = stale({ openImport: { ...openImport, progressAt: ago(1) }, staleSince: ago(60) });
+    expect(capped.next.kind).toBe('build');
+    expect(capped.reason).toContain(goesOn);
   });
 
   test('a side that failed, was cut off or is held is not settling: nothing waits for it', () => {

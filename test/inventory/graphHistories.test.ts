@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { addModule, type Db, openInspection, readManyFacts, recordAnswer, recordReadings, removeModule } from '../../src/inventory';
+import { addModule, type Db, openInspection, readManyFacts, recordAnswer, recordReading, recordReadings, removeModule } from '../../src/inventory';
 import { answerFailed, answerFit, type Code, inspectCode, moduleWith, type Opened, open } from './graphMesh';
 import { type Graph, keptGraph, Scratch } from './graphScratch';
 import { commitOf, openStore, read, tick, times } from './store';
@@ -16,7 +16,7 @@ type Step =
   | { readonly kind: 'head'; readonly module: string; readonly letter: string; readonly code: Code | 'invalid' | null }
   | { readonly kind: 'open'; readonly module: string; readonly again: boolean }
   | { readonly kind: 'answer'; readonly which: number; readonly content: string | null }
-  | { readonly kind: 'remove'; readonly module: string };
+  | { readonly kind: 'remove' | 'unreadable'; readonly module: string };
 
 const anyModule = fc.constantFrom(...MODULES);
 const code: fc.Arbitrary<Code> = fc.record({
@@ -45,7 +45,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
     weight: 4,
     arbitrary: fc.record({ kind: fc.constant('answer' as const), which: fc.nat(8), content: fc.constantFrom('1', '1', '2', '3', null) }),
   },
-  { weight: 1, arbitrary: fc.record({ kind: fc.constant('remove' as const), module: anyModule }) },
+  { weight: 2, arbitrary: fc.record({ kind: fc.constantFrom('remove' as const, 'unreadable' as const), module: anyModule }) },
 );
 
 class History {
@@ -56,6 +56,7 @@ class History {
     if (next.kind === 'head') await this.head(next);
     if (next.kind === 'open') await this.open(next);
     if (next.kind === 'answer') await this.answer(next);
+    if (next.kind === 'unreadable') await recordReading(db, next.module, { kind: 'unreadable', reason: 'no route to host' }, tick(), times);
     if (next.kind === 'remove') await removeModule(db, next.module, { who: 'ada', why: 'test' }).catch(() => undefined);
   }
 
@@ -92,8 +93,14 @@ class History {
   }
 }
 
+interface Seen {
+  readonly version: number;
+  readonly isOpen: boolean;
+  readonly facts: string;
+}
+
 /** Of each module what a comparison would see, without the times of what goes on by itself. */
-async function seen(): Promise<Map<string, { version: number; facts: string }>> {
+async function seen(): Promise<Map<string, Seen>> {
   const all = await readManyFacts(db, MODULES, new Date(0), times);
   return new Map(
     all.map(({ version, graph, closure, headBuild, effective, module: name }) => {
@@ -102,8 +109,9 @@ async function seen(): Promise<Map<string, { version: number; facts: string }>> 
         name,
         {
           version,
+          isOpen: graph.openImport !== null,
           facts: JSON.stringify([
-            { ...graph, settling, staleSince: null, missing: graph.missing.map((one) => ({ ...one, since: null })) },
+            { ...graph, settling, openImport: null, staleSince: null, missing: graph.missing.map((one) => ({ ...one, since: null })) },
             closure,
             headBuild,
             effective,
@@ -125,9 +133,12 @@ it('kept step by step the graph is the one made from scratch, whatever happened,
         await history.take(next);
         expect(await keptGraph(db)).toEqual(await scratch.graph());
         const after = await seen();
-        for (const [name, { version, facts }] of after) {
+        for (const [name, { version, isOpen, facts }] of after) {
           const then = before.get(name);
-          if (then !== undefined && then.facts !== facts && then.version === version) expect({ name, facts }).toEqual({ name, facts: then.facts });
+          if (then === undefined || then.version !== version) continue;
+          expect({ name, facts }).toEqual({ name, facts: then.facts });
+          // One more that may export it is no news to whom waits; that none is left is.
+          if (then.isOpen) expect({ name, isOpen }).toEqual({ name, isOpen: true });
         }
         before = after;
       }

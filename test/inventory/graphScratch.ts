@@ -1,11 +1,20 @@
 /**
  * The graph made from scratch: everything again from what inspections and builds say, with nothing of how the store keeps
- * it. Three things are history and no inspection says them: whose commit gives the edges, who exported a name first, and
- * what was effective before. They are followed here by rules of their own.
+ * it. Four things are history and no inspection says them: whose commit gives the edges, who exported a name first, what was
+ * effective before, and which names a fit build did without. They are followed here by rules of their own.
  */
 import { closureOf } from '../../src/domain/closure';
 import type { Db } from '../../src/inventory';
 import { digest } from './store';
+
+interface Imported {
+  readonly language: string;
+  readonly name: string;
+  readonly candidates: readonly string[];
+  readonly test: boolean;
+  readonly file: string;
+  readonly line: number;
+}
 
 interface Base {
   readonly modules: ReadonlyArray<{ readonly name: string; readonly head: string | null }>;
@@ -14,7 +23,7 @@ interface Base {
     readonly commit: string;
     readonly outcome: 'valid' | 'invalid';
     readonly exports: ReadonlyArray<{ readonly language: string; readonly name: string; readonly artifact: string }>;
-    readonly imports: ReadonlyArray<{ readonly language: string; readonly candidates: readonly string[]; readonly test: boolean }>;
+    readonly imports: readonly Imported[];
   }>;
   readonly builds: ReadonlyArray<{
     readonly id: string;
@@ -54,6 +63,7 @@ export interface Graph {
   readonly effective: Record<string, string>;
   readonly closures: Record<string, string>;
   readonly inputs: Record<string, string[]>;
+  readonly open: Record<string, string>;
 }
 
 interface Edge {
@@ -68,6 +78,9 @@ export class Scratch {
   private readonly edgesCommit = new Map<string, string>();
   private readonly since = new Map<string, number>();
   private readonly effective = new Map<string, string>();
+  private readonly outside = new Map<string, Set<string>>();
+  private fit = new Set<string>();
+  private closures: Record<string, string> = {};
   private moment = 0;
 
   constructor(private readonly db: Db) {}
@@ -84,6 +97,7 @@ export class Scratch {
     const edges = this.edges(base, exported);
     this.settleEffective(base, edges);
     const cyclic = base.modules.map(({ name }) => name).filter((name) => this.reaches(edges, name, name));
+    this.followOutside(base, exported);
     const ready = base.modules.filter(({ name, head }) => inspectionOf(base, name, head)?.outcome === 'valid');
     const closures = new Map(ready.map(({ name, head }) => [name, this.closure(base, edges, name, head ?? '')]));
     const isSettling = ({ name, head }: Base['modules'][number]): boolean => {
@@ -93,6 +107,7 @@ export class Scratch {
       const isJudged = base.builds.some((build) => build.module === name && build.closure === closures.get(name)?.hash && build.verdict !== null);
       return !isJudged && !cyclic.includes(name) && !conflicts.some((one) => one.startsWith(`${name}: `));
     };
+    this.closures = Object.fromEntries([...closures].flatMap(([name, { hash }]) => (hash === null ? [] : [[name, hash]])).sort());
     return {
       exports: exported.map((one) => `${one.module}: ${one.language} ${one.name} (${one.artifact})`).sort(),
       edges: [...new Set(edges.map((edge) => `${edge.module} → ${edge.test ? '? ' : ''}${edge.input} (${edge.artifact})`))].sort(),
@@ -103,11 +118,42 @@ export class Scratch {
         .map(({ name }) => name)
         .sort(),
       effective: Object.fromEntries([...this.effective].sort()),
-      closures: Object.fromEntries([...closures].flatMap(([name, { hash }]) => (hash === null ? [] : [[name, hash]])).sort()),
+      closures: this.closures,
       inputs: Object.fromEntries(
         [...closures].map(([name, { inputs }]) => [name, inputs.map((i) => `${i.test ? '?' : ''}${i.module}/${i.artifact}@${i.digest}`).sort()]),
       ),
+      open: Object.fromEntries(
+        base.modules.flatMap(({ name }) => {
+          const open = this.unresolved(base, exported, name).filter((one) => this.outside.get(name)?.has(importKeyOf(one)) !== true);
+          const [first] = open.sort((a, b) => (placeOf(a) < placeOf(b) ? -1 : 1));
+          return first === undefined ? [] : [[name, first.name]];
+        }),
+      ),
     };
+  }
+
+  private unresolved(base: Base, exported: ReturnType<Scratch['exported']>, module: string): Imported[] {
+    return this.imports(base, module).filter(
+      ({ language, candidates }) => !exported.some((one) => one.language === language && candidates.includes(one.name)),
+    );
+  }
+
+  private imports(base: Base, module: string): readonly Imported[] {
+    return inspectionOf(base, module, this.edgesCommit.get(module) ?? null)?.imports ?? [];
+  }
+
+  /** A build that became fit, of the head and its closure as they were at that moment. */
+  private followOutside(base: Base, exported: ReturnType<Scratch['exported']>): void {
+    const fit = base.builds.filter(({ verdict }) => verdict === 'fit');
+    for (const { id, module, commit, closure } of fit) {
+      if (this.fit.has(id) || this.edgesCommit.get(module) !== commit || this.closures[module] !== closure) continue;
+      this.outside.set(module, new Set(this.unresolved(base, exported, module).map(importKeyOf)));
+    }
+    this.fit = new Set(fit.map(({ id }) => id));
+    for (const [module, keys] of this.outside) {
+      const imported = new Set(this.imports(base, module).map(importKeyOf));
+      for (const key of keys) if (!imported.has(key)) keys.delete(key);
+    }
   }
 
   private follow(base: Base): void {
@@ -225,6 +271,10 @@ export class Scratch {
   }
 }
 
+const importKeyOf = ({ language, name, test }: Imported): string => `${language} ${name} ${test}`;
+
+const placeOf = ({ test, file, line, name }: Imported): string => `${test ? 1 : 0} ${file} ${String(line).padStart(6, '0')} ${name}`;
+
 const keyOf = (one: { readonly module: string; readonly language: string; readonly name: string }): string =>
   `${one.module} ${one.language} ${one.name}`;
 
@@ -245,10 +295,11 @@ export async function keptGraph(db: Db): Promise<Graph> {
        'effective', (select coalesce(jsonb_object_agg(name, effective_build), '{}') from module where effective_build is not null),
        'closures', (select coalesce(jsonb_object_agg(name, closure), '{}') from module where closure is not null),
        'inputs', (select coalesce(jsonb_object_agg(m.name, (select coalesce(jsonb_agg(case when u.is_test then '?' else '' end || u.input || '/' || u.artifact || '@' || u.digest), '[]') from module_input u where u.module = m.name)), '{}')
-          from module m join inspection i on i.module = m.name and i.commit = m.head_commit and i.outcome = 'valid')) as graph`,
+          from module m join inspection i on i.module = m.name and i.commit = m.head_commit and i.outcome = 'valid'),
+       'open', (select coalesce(jsonb_object_agg(name, open_import ->> 'name'), '{}') from module where open_import is not null)) as graph`,
   );
   if (row === undefined) throw new Error('the store is empty');
-  const { exports, edges, conflicts, cyclic, settling, effective, closures, inputs } = row.graph;
+  const { exports, edges, conflicts, cyclic, settling, effective, closures, inputs, open } = row.graph;
   return {
     exports: exports.sort(),
     edges: edges.sort(),
@@ -258,5 +309,6 @@ export async function keptGraph(db: Db): Promise<Graph> {
     effective: Object.fromEntries(Object.entries(effective).sort()),
     closures: Object.fromEntries(Object.entries(closures).sort()),
     inputs: Object.fromEntries(Object.entries(inputs).map(([name, list]) => [name, list.sort()])),
+    open,
   };
 }

@@ -78,6 +78,7 @@ export function graph(changes: Partial<GraphFacts> = {}): GraphFacts {
     staleSince: null,
     settling: [],
     missing: [],
+    openImport: null,
     cycle: null,
     bootstrap: null,
     conflicts: [],
@@ -184,6 +185,16 @@ const arbGraph: fc.Arbitrary<GraphFacts> = fc.record({
     {
       maxLength: 2,
     },
+  ),
+  openImport: orNull(
+    fc.record({
+      name: fc.constant('example.com/core'),
+      file: fc.constant('a.go'),
+      line: fc.nat(),
+      module: fc.constant('core'),
+      hasOthers: fc.boolean(),
+      progressAt: iso,
+    }),
   ),
   cycle: fc.option(fc.constant(['meshboard', 'core', 'meshboard']), { nil: null, freq: 4 }),
   bootstrap: fc.option(fc.constant(['meshboard', 'core', 'meshboard']), { nil: null, freq: 4 }),
