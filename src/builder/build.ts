@@ -126,7 +126,7 @@ async function make(tools: BuildTools, attempt: Attempt, clock: Clock, place: { 
 
   const tree = await sourceTree(work.tree, stopper.signal);
   if (request.inputs.length > 0) clock.begin('inputs');
-  const laid = await layInputs(request.inputs, tools.registry, work, tree, stopper.signal);
+  const laid = await layInputs(request.inputs, tools.registry, work, tree, { signal: stopper.signal, cache: tools.home.programs });
   if (typeof laid === 'string') return failed('inputs', laid, []);
   const inputs = [...laid.recorded];
   for (const { module: from, artifact, digest } of inputs.slice(0, INPUTS_TOLD)) attempt.log.say(`input ${from}/${artifact} ${digest}`);

@@ -13,6 +13,8 @@ import { removeGroups } from './cgroup';
  */
 export interface BuilderHome {
   directory: string;
+  /** Where programs of ours are kept compiled; made when it is wanted. */
+  programs: string;
   /** Prefix of this builder's control groups. */
   groups: string;
   /** A new, empty work directory. `remove` never throws; what it cannot remove goes at the next start. */
@@ -53,6 +55,7 @@ export async function openHome(directory: string): Promise<BuilderHome> {
 
   return {
     directory: home,
+    programs: join(home, 'programs'),
     groups,
     async newWork() {
       const work = join(workRoot, randomBytes(6).toString('hex'));

@@ -25,8 +25,7 @@ export async function performInspection(
     await checkoutCommit({ repository, ref, commit, dir: work.tree, timeoutMs: tools.limits.checkoutMs, signal: stopper.signal });
     const reading = await readManifest(work.tree, request.module);
     if (!reading.valid) return { outcome: 'invalid', problems: reading.problems };
-    const cache = join(tools.home.directory, 'programs');
-    const { notes, ...derived } = await deriveGraph(work.tree, reading.manifest, { signal: stopper.signal, cache });
+    const { notes, ...derived } = await deriveGraph(work.tree, reading.manifest, { signal: stopper.signal, cache: tools.home.programs });
     return { outcome: 'valid', manifest: reading.written, notes: [...reading.notes, ...notes], ...derived };
   } catch (error) {
     const why = stopper.why();

@@ -30,22 +30,7 @@ const underway = new Map<string, Promise<void>>();
 /** @throws EnvironmentError when there is no Go, or it compiles nothing. */
 export async function goProgram(reading: Reading): Promise<GoProgram> {
   const { cache } = reading;
-  await mkdir(cache, { recursive: true, mode: 0o700 }).catch((error: Error) => {
-    throw new EnvironmentError(`make room for compiled programs: ${error.message}`, { cause: error });
-  });
-  const env: Record<string, string> = {
-    PATH: toolPath(),
-    // Version managers find what they stand for there.
-    HOME: process.env.HOME ?? cache,
-    GOPATH: join(cache, 'go'),
-    GOCACHE: await buildCache(cache),
-    GOTOOLCHAIN: 'local',
-    GOPROXY: 'off',
-    GOFLAGS: '',
-    GOENV: 'off',
-    GOWORK: 'off',
-    CGO_ENABLED: '0',
-  };
+  const env = await goEnvironment(cache);
   const said = await go(['env', '-json', 'GOROOT', 'GOVERSION', 'GOOS', 'GOARCH'], env, cache, ASK_TIMEOUT_MS, reading.signal);
   const about = goEnv.parse(JSON.parse(said));
   const sources = await Promise.all(SOURCES.map((file) => readFile(join(programsFolder(), 'go', file))));
@@ -60,8 +45,28 @@ export async function goProgram(reading: Reading): Promise<GoProgram> {
   return { path, env: { ...env, GOROOT: about.GOROOT } };
 }
 
+/** All that the `go` command is to know of this machine. */
+export async function goEnvironment(cache: string): Promise<Readonly<Record<string, string>>> {
+  await mkdir(cache, { recursive: true, mode: 0o700 }).catch((error: Error) => {
+    throw new EnvironmentError(`make room for compiled programs: ${error.message}`, { cause: error });
+  });
+  return {
+    PATH: toolPath(),
+    // Version managers find what they stand for there.
+    HOME: process.env.HOME ?? cache,
+    GOPATH: join(cache, 'go'),
+    GOCACHE: await buildCache(cache),
+    GOTOOLCHAIN: 'local',
+    GOPROXY: 'off',
+    GOFLAGS: '',
+    GOENV: 'off',
+    GOWORK: 'off',
+    CGO_ENABLED: '0',
+  };
+}
+
 /** Whoever asked for it first may stop: others wait for it too. */
-async function compile(path: string, env: Record<string, string>, cache: string): Promise<void> {
+async function compile(path: string, env: Readonly<Record<string, string>>, cache: string): Promise<void> {
   const { signal } = new AbortController();
   const work = join(cache, `compile-${randomBytes(6).toString('hex')}`);
   try {
@@ -93,15 +98,13 @@ async function buildCache(ours: string): Promise<string> {
   }
 }
 
-async function go(args: string[], env: Record<string, string>, cwd: string, timeoutMs: number, signal: AbortSignal): Promise<string> {
+async function go(args: string[], env: Readonly<Record<string, string>>, cwd: string, timeoutMs: number, signal: AbortSignal): Promise<string> {
   const end = await runTool({ command: 'go', args, cwd, env, timeoutMs, signal });
   if (end === null) {
-    throw new EnvironmentError(
-      'read what the Go code imports: there is no `go` on the path of this builder: install Go 1.18 or newer from go.dev/dl',
-    );
+    throw new EnvironmentError('read the Go code: there is no `go` on the path of this builder: install Go 1.18 or newer from go.dev/dl');
   }
   if (end.status !== 0) {
-    throw new EnvironmentError(`read what the Go code imports: go ${args[0]}: ${howItEnded(end, timeoutMs)}`);
+    throw new EnvironmentError(`read the Go code: go ${args[0]}: ${howItEnded(end, timeoutMs)}`);
   }
   return end.stdout.toString();
 }

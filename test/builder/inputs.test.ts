@@ -80,7 +80,7 @@ describe('Go', () => {
   const base: Module = {
     artifact: { go: '.' },
     files: {
-      'go.mod': 'module example.com/base\n\ngo 1.21\n\nreplace example.com/other => ../one\n',
+      'go.mod': 'module example.com/base\n\ngo 1.21\n\nreplace (\n\texample.com/other => ../one // (for now) ours\n)\n',
       'base.go': 'package base\n\nfunc Y() string { return "base" }\n',
     },
   };
@@ -99,7 +99,10 @@ describe('Go', () => {
     async () => {
       const lowest = await inputOf(base);
       const middle = await inputOf(core([lowest]));
-      const files = { 'go.mod': 'module example.com/app\n\ngo 1.21\n\nrequire example.com/core v1.2.3\n', 'main.go': main('example.com/core/x') };
+      const files = {
+        'go.mod': 'module example.com/app\n\ngo 1.21\n\nrequire (\n\t"example.com/core" v1.2.3 // (indirect)\n)\n',
+        'main.go': main('example.com/core/x'),
+      };
       const run = `${UNTOUCHED} && go list -m all && go build -o app . && ./app 2> said`;
       expect(await said({ files, build: { env, run }, inputs: [lowest, middle] })).toBe('core on base');
     },

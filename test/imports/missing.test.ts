@@ -24,7 +24,7 @@ describe('a builder without a language', () => {
   test('or with one that does not work says what it said', async () => {
     path = repository({});
     writeFileSync(join(path, 'go'), '#!/bin/sh\nexit 3\n', { mode: 0o755 });
-    await expect(deriveIn(repository({ 'a.go': 'package a\n' }))).rejects.toThrow('read what the Go code imports: go env: ended with status 3');
+    await expect(deriveIn(repository({ 'a.go': 'package a\n' }))).rejects.toThrow('read the Go code: go env: ended with status 3');
   });
 });
 

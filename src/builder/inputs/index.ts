@@ -5,7 +5,7 @@
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { EnvironmentError } from '../../domain/errors';
-import type { SourceTree } from '../../imports/types';
+import type { Reading, SourceTree } from '../../imports/types';
 import { ArchiveRefused } from '../../pack';
 import type { RegistryClient } from '../../registry';
 import type { Input } from '../../schema/messages';
@@ -28,6 +28,8 @@ export interface Place {
   /** The commands' own `/tmp`, for what a tool must be able to write beside the inputs. */
   readonly tmp: string;
   readonly tree: SourceTree;
+  /** What a language's own tool is run with where the builder asks it something. */
+  readonly reading: Reading;
 }
 
 /** What one language needs besides. */
@@ -48,7 +50,7 @@ export interface Laid {
 
 const NOTHING: Laid = { recorded: [], env: {}, mounts: [], complete: null };
 
-const LANGUAGES: ReadonlyArray<readonly [ArtifactKind, (inputs: readonly Fetched[], place: Place) => Promise<LaidLanguage>]> = [
+const LANGUAGES: ReadonlyArray<readonly [ArtifactKind, (inputs: readonly Fetched[], place: Place) => Promise<LaidLanguage | string>]> = [
   ['go', layGo],
   ['npm', layNpm],
   ['wheel', layPython],
@@ -64,21 +66,23 @@ export async function layInputs(
   registry: RegistryClient,
   work: Work,
   tree: SourceTree,
-  signal: AbortSignal,
+  reading: Reading,
 ): Promise<Laid | string> {
   if (inputs.length === 0) return NOTHING;
   const other = inputs.find(({ kind }) => !LANGUAGES.some(([known]) => known === kind));
   if (other !== undefined)
     throw new EnvironmentError(`this builder cannot lay out an input of kind ${other.kind} (${other.module}/${other.artifact}): start a newer one`);
-  const fetched = await fetchInputs(inputs, registry, join(work.directory, 'fetched'), signal);
-  const place: Place = { directory: join(work.directory, 'inputs'), inside: `${TMP_INSIDE}/inputs`, tmp: work.tmp, tree };
+  const fetched = await fetchInputs(inputs, registry, join(work.directory, 'fetched'), reading.signal);
+  const place: Place = { directory: join(work.directory, 'inputs'), inside: `${TMP_INSIDE}/inputs`, tmp: work.tmp, tree, reading };
   await mkdir(place.directory);
   const laid: LaidLanguage[] = [];
   for (const [kind, lay] of LANGUAGES) {
     const mine = fetched.filter(({ input }) => input.kind === kind);
     if (mine.length === 0) continue;
     try {
-      laid.push(await lay(mine, place));
+      const one = await lay(mine, place);
+      if (typeof one === 'string') return one;
+      laid.push(one);
     } catch (error) {
       if (error instanceof ArchiveRefused) return error.message;
       throw error;
