@@ -96,7 +96,9 @@ async function firstDelivery(play: Play): Promise<void> {
   for (const module of MODULES) heads.set(module, await play.repository(module).head());
   for (const module of MODULES) {
     const expected = SHARED.includes(module) ? 'is fit, for others to build on' : `is in step on ${NODES.length} nodes`;
-    await stage.check(module, expected, FIRST_MS, () => isDelivered(mesh, module, heads.get(module) ?? ''));
+    const head = heads.get(module) ?? '';
+    const watch = watchVerdict(mesh, module, head, 'whoever builds on another one waits for that, and does not fail without it');
+    await stage.check(module, expected, FIRST_MS, () => watch(isDelivered(mesh, module, head)));
   }
   for (const module of MODULES) stage.result(await resultLine(mesh, module));
   for (const { module, path, first } of SERVICES) await checkAnswers(play, NODES, module, path, first);
@@ -188,7 +190,7 @@ async function builderKilled(play: Play): Promise<void> {
   });
   await local.builder.stop('SIGKILL');
   stage.did('kill -9 of the builder');
-  const watched = watchVerdict(mesh, module, commit);
+  const watched = watchVerdict(mesh, module, commit, 'a lost builder is never a verdict');
   await stage.check(module, 'is outstanding, and says why and since when', DELIVERY_MS, async () => {
     const { row } = await mesh.module(module);
     return { isSo: row.verdict === 'outstanding' && row.line.includes('outstanding since'), says: shown(row.line) };
@@ -261,12 +263,11 @@ async function changeThatComesOutTheSame(play: Play): Promise<void> {
 }
 
 /** A look that also holds that the build of this commit was never failed. */
-function watchVerdict(mesh: Mesh, module: string, commit: string): (look: Promise<Seen>) => Promise<Seen> {
+function watchVerdict(mesh: Mesh, module: string, commit: string, expected: string): (look: Promise<Seen>) => Promise<Seen> {
   return async (look) => {
     const { builds } = await mesh.module(module);
     const failed = builds.find((build) => build.commit === commit && build.verdict === 'failed');
-    if (failed !== undefined)
-      throw new DemoFailure(`expected: a lost builder is never a verdict\nseen: ${failed.build} failed: ${failed.reason ?? ''}`);
+    if (failed !== undefined) throw new DemoFailure(`expected: ${expected}\nseen: ${failed.build} failed: ${failed.reason ?? ''}`);
     return look;
   };
 }
