@@ -2,7 +2,7 @@
 import type { FastifyInstance } from 'fastify';
 import { compare } from '../domain/comparison';
 import { getMesh, listModules, moduleDetail, moduleStatuses, nodeDetail, nodeStatuses, readFacts, whoSaidDefault, wiringOf } from '../inventory';
-import { commitsOf, cutOffs, cycleThrough, edgesFrom, edgesOf, moduleNames, neighbours } from '../inventory/asking';
+import { commitsOf, cutOffs, cycleThrough, edgesFrom, edgesOf, moduleNames, neighbours, unlikeBuilds } from '../inventory/asking';
 import type { MeshAnswer, ModuleAnswer, ModuleList, NodeAnswer, NodeList, StatusAnswer, WhyAnswer } from '../schema/api';
 import type { ApiDeps } from './deps';
 import { unknown } from './problems';
@@ -44,11 +44,12 @@ export function readingRoutes(app: FastifyInstance, deps: ApiDeps): void {
 
   app.get<Named>('/modules/:name', async (request): Promise<ModuleAnswer> => {
     const { name } = request.params;
-    const [[status], detail, beside, cutOff, names, edges, cycle, wiring] = await Promise.all([
+    const [[status], detail, beside, cutOff, unlike, names, edges, cycle, wiring] = await Promise.all([
       moduleStatuses(db, [name]),
       moduleDetail(db, name),
       neighbours(db, [name]),
       cutOffs(db, new Date(Date.now() - CUT_OFF_SHOWN_MS), [name]),
+      unlikeBuilds(db, [name]),
       moduleNames(db, name),
       edgesOf(db, name),
       cycleThrough(db, name),
@@ -59,7 +60,7 @@ export function readingRoutes(app: FastifyInstance, deps: ApiDeps): void {
     return {
       ...rest,
       now: new Date().toISOString(),
-      row: moduleRow(status, { beside: beside.get(name), cutOffAt: cutOff.get(name) }),
+      row: moduleRow(status, { beside: beside.get(name), cutOffAt: cutOff.get(name), notReproducible: unlike.has(name) }),
       graph: { ...names, ...edges, cycle },
       wiring,
       repository: status.repository,
@@ -74,16 +75,21 @@ export function readingRoutes(app: FastifyInstance, deps: ApiDeps): void {
     const facts = await readFacts(db, name, new Date(), config.times);
     const [status] = await moduleStatuses(db, [name]);
     if (facts === null || status === undefined) throw await unknownModule(deps, name);
-    const [edges, ring, commits] = await Promise.all([
+    const [edges, ring, unlike, commits] = await Promise.all([
       edgesFrom(db, [name], 'outbound'),
       cycleThrough(db, name),
+      unlikeBuilds(db, [name]),
       commitsOf(
         db,
         movedInputs(facts).flatMap(({ now }) => now ?? []),
       ),
     ]);
-    const chain = whyChains(facts, edges, commits, ring);
-    return whyOf(facts, compare(facts, config.times), moduleRow(status).remedy, status.comparedAt, chain);
+    return whyOf(facts, compare(facts, config.times), {
+      remedy: moduleRow(status).remedy,
+      comparedAt: status.comparedAt,
+      chain: whyChains(facts, edges, commits, ring),
+      unlike: unlike.get(name) ?? null,
+    });
   });
 
   app.get('/nodes', async (): Promise<NodeList> => ({ nodes: (await nodeStatuses(db, new Date(), config.times)).map(nodeRow) }));

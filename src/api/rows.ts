@@ -15,9 +15,10 @@ interface Around {
   /** A node that it is stuck on: there a person looks first. */
   readonly stuckOn?: string | undefined;
   readonly cutOffAt?: string | undefined;
+  readonly notReproducible?: boolean;
 }
 
-export function moduleRow(status: ModuleStatus, { beside, stuckOn, cutOffAt }: Around = {}): ModuleRow {
+export function moduleRow(status: ModuleStatus, { beside, stuckOn, cutOffAt, notReproducible = false }: Around = {}): ModuleRow {
   const urgency = urgencyOf(status);
   return {
     module: status.module,
@@ -37,6 +38,7 @@ export function moduleRow(status: ModuleStatus, { beside, stuckOn, cutOffAt }: A
     builtOnBy: beside?.builtOnBy ?? NONE,
     // Of a head that failed or is on its way something else is so by now.
     cutOffAt: urgency === 'in step' ? (cutOffAt ?? null) : null,
+    notReproducible,
   };
 }
 

@@ -1,6 +1,6 @@
-/** The one status that CLI, board, metrics and events read: seven set-based statements, whatever the number of modules. */
+/** The one status that CLI, board, metrics and events read: eight set-based statements, whatever the number of modules. */
 import { builderStatuses, getMesh, meshHealth, moduleStatuses, nodeStatuses, stuckStatuses } from '../inventory';
-import { cutOffs, neighbours } from '../inventory/asking';
+import { cutOffs, neighbours, unlikeBuilds } from '../inventory/asking';
 import type { ModuleRow, NodeRow, StatusAnswer, Urgency } from '../schema/api';
 import type { ApiDeps } from './deps';
 import { alarmsOf, builderRow, CUT_OFF_SHOWN_MS, moduleRow, nodeRow, stuckRow } from './rows';
@@ -10,11 +10,12 @@ const ORDER: Record<Urgency, number> = { 'needs you': 0, moving: 1, held: 2, 'in
 export async function readStatus({ db, config }: Pick<ApiDeps, 'db' | 'config'>): Promise<StatusAnswer> {
   const now = new Date();
   const { times } = config;
-  const [mesh, modules, beside, cutOff, stuck, nodes, builders, health] = await Promise.all([
+  const [mesh, modules, beside, cutOff, unlike, stuck, nodes, builders, health] = await Promise.all([
     getMesh(db),
     moduleStatuses(db),
     neighbours(db),
     cutOffs(db, new Date(now.getTime() - CUT_OFF_SHOWN_MS)),
+    unlikeBuilds(db),
     stuckStatuses(db, now, times),
     nodeStatuses(db, now, times),
     builderStatuses(db, now, times),
@@ -23,7 +24,12 @@ export async function readStatus({ db, config }: Pick<ApiDeps, 'db' | 'config'>)
   const stuckOn = new Map(stuck.map((row) => [row.module, row.node]));
   const moduleRows = modules
     .map((status) =>
-      moduleRow(status, { beside: beside.get(status.module), stuckOn: stuckOn.get(status.module), cutOffAt: cutOff.get(status.module) }),
+      moduleRow(status, {
+        beside: beside.get(status.module),
+        stuckOn: stuckOn.get(status.module),
+        cutOffAt: cutOff.get(status.module),
+        notReproducible: unlike.has(status.module),
+      }),
     )
     .sort(byUrgency);
   const nodeRows = nodes.map(nodeRow);

@@ -8,7 +8,15 @@ import type { WhyAnswer } from '../schema/api';
 import type { WhyChain } from '../schema/graphApi';
 import { shortDigest } from './whyChain';
 
-export function whyOf(facts: Facts, comparison: Comparison, remedy: string | null, comparedAt: string | null, chain: readonly WhyChain[]): WhyAnswer {
+interface Beside {
+  readonly remedy: string | null;
+  readonly comparedAt: string | null;
+  readonly chain: readonly WhyChain[];
+  /** What of the effective build came out otherwise when it was made again, as far as that is known; null: nothing did. */
+  readonly unlike: readonly string[] | null;
+}
+
+export function whyOf(facts: Facts, comparison: Comparison, { remedy, comparedAt, chain, unlike }: Beside): WhyAnswer {
   return {
     module: facts.module,
     line: comparison.line,
@@ -25,6 +33,7 @@ export function whyOf(facts: Facts, comparison: Comparison, remedy: string | nul
       ...graphFacts(facts),
       ...facts.requests.map(requestFact),
       ...buildFacts(facts),
+      ...unlikeFacts(facts, unlike),
       ...decisionFacts(facts),
       ...facts.placements.map(placementFact),
     ],
@@ -108,6 +117,18 @@ function buildFacts(facts: Facts): string[] {
   }
   sentences.push(effective === null ? 'effective: no build has been fit yet' : `effective: ${short(effective.commit)} (${effective.id})`);
   return sentences;
+}
+
+const MOST_FILES = 3;
+
+function unlikeFacts({ module, effective }: Facts, files: readonly string[] | null): string[] {
+  if (files === null || effective === null) return [];
+  const more = files.length > MOST_FILES ? ` and ${files.length - MOST_FILES} more` : '';
+  const how =
+    files.length === 0
+      ? `it came out otherwise, and what was made first stays: tally build --check ${module} names the files`
+      : `${files.slice(0, MOST_FILES).join(', ')}${more} came out otherwise`;
+  return [`not reproducible: ${short(effective.commit)} was built again with the same inputs, and ${how}`];
 }
 
 function decisionFacts(facts: Facts): string[] {

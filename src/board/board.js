@@ -38,6 +38,7 @@ function moduleRow(row) {
   item.append(element('h3', 'name', row.module), element('p', 'line', withTimes(row.line || row.headline)));
   if (row.urgency !== 'in step') item.append(element('p', 'reason', withTimes(row.reason)));
   if (row.cutOffAt !== null) item.append(element('p', 'reason', `cut off: its newest build came out the same, at ${clock(new Date(row.cutOffAt))}`));
+  if (row.notReproducible) item.append(element('p', 'reason', 'not reproducible: built again with the same inputs it came out otherwise'));
   const edges = edgesOf(row);
   if (edges !== null) item.append(edges);
   if (row.remedy !== null) item.append(remedy(row.remedy));

@@ -156,7 +156,7 @@ export async function neighbours(db: Db, modules: readonly string[] | null = nul
 export async function cutOffs(db: Db, since: Date, modules: readonly string[] | null = null): Promise<Map<string, Iso>> {
   const rows = await db.query<{ module: string; at: Iso }>(
     `select m.name as module, iso(b.answered_at) as at
-     from module m join build b on b.id = m.effective_build and b.answered_at >= $1
+     from module m join build b on b.id = m.effective_build and b.answered_at >= $1 and not b.not_reproducible
      cross join lateral (
        select p.id from build p where p.module = m.name and p.verdict = 'fit' and p.answered_at < b.answered_at order by p.answered_at desc limit 1
      ) before
@@ -166,6 +166,20 @@ export async function cutOffs(db: Db, since: Date, modules: readonly string[] | 
     [since, modules],
   );
   return new Map(rows.map((row) => [row.module, row.at]));
+}
+
+/**
+ * Of the modules whose effective build was made again with the same inputs and came out otherwise: `artifact file` of what
+ * differed, as far as it was built twice to find that out.
+ */
+export async function unlikeBuilds(db: Db, modules: readonly string[] | null = null): Promise<Map<string, readonly string[]>> {
+  const rows = await db.query<{ module: string; files: readonly string[] }>(
+    `select distinct on (m.name) m.name as module, array(select (d ->> 'artifact') || ' ' || (d ->> 'file') from jsonb_array_elements(coalesce(b.differing, '[]')) d) as files
+     from module m join build e on e.id = m.effective_build join build b on b.module = m.name and b.closure = e.closure and b.not_reproducible
+     where $1::text[] is null or m.name = any ($1) order by m.name, jsonb_array_length(coalesce(b.differing, '[]')) = 0, b.try_number desc`,
+    [modules],
+  );
+  return new Map(rows.map((row) => [row.module, row.files]));
 }
 
 export interface PlannedModule {

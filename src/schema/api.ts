@@ -43,6 +43,8 @@ export const moduleRow = z.strictObject({
   builtOnBy: z.strictObject({ first: z.array(name), count }),
   /** When its newest build came out with the same artifacts as the one before, within the last hour: what builds on it is cut off there. */
   cutOffAt: maybe(instant),
+  /** Its effective build was made again with the same inputs and came out otherwise: an observation. */
+  notReproducible: z.boolean(),
 });
 
 /** One module on one node, failing the same way again and again. */

@@ -5,7 +5,7 @@ import { listModules } from '../../src/inventory';
 import { readManyFacts, recordComparisons } from '../../src/inventory/modules';
 import { doneAnswer, moduleAnswer, statusAnswer, whyAnswer } from '../../src/schema/api';
 import { planAnswer } from '../../src/schema/graphApi';
-import { buildFailed, buildFit, moduleWith, open } from '../inventory/graphMesh';
+import { answerFit, buildFailed, buildFit, moduleWith, open } from '../inventory/graphMesh';
 import { tick } from '../inventory/store';
 import { startApi, type TestApi } from '../support/api';
 
@@ -199,4 +199,17 @@ test('what a builder has taken while its input moves is in the plan twice', asyn
     '2 build board-types after core unless core',
     '3 build meshboard after board-types,core unless board-types,core',
   ]);
+});
+
+test('a build that came out otherwise with the same inputs is said to be not reproducible, and not to be cut off', async () => {
+  await settled();
+  await api.db.query(`update module set again_at = now() where name = 'core'`);
+  await answerFit(api.db, await open(api.db, 'core'), 'core, at another minute');
+  await compareAll();
+  expect(await cutOff()).toEqual([]);
+  const { modules } = statusAnswer.parse((await api.call('GET', '/api/v1/status')).body);
+  expect(modules.filter((row) => row.notReproducible).map((row) => row.module)).toEqual(['core']);
+  expect(moduleAnswer.parse((await api.call('GET', '/api/v1/modules/core')).body).row.notReproducible).toBe(true);
+  const { facts } = whyAnswer.parse((await api.call('GET', '/api/v1/modules/core/why')).body);
+  expect(facts).toContainEqual(expect.stringMatching(/^not reproducible: aaaaaaa was built again with the same inputs/));
 });

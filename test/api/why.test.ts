@@ -5,9 +5,10 @@ import { defaultTimes } from '../../src/domain/times';
 import { graph, inStep } from '../support/facts';
 
 const since = '2026-11-29T14:50:00.000Z';
+const NOTHING = { remedy: null, comparedAt: null, chain: [], unlike: null };
 const said = (changes: Partial<GraphFacts>): readonly string[] => {
   const facts = inStep({ headBuild: null, closure: 'closure-a2', graph: graph({ staleSince: since, ...changes }) });
-  return whyOf(facts, compare(facts, defaultTimes), null, null, []).facts;
+  return whyOf(facts, compare(facts, defaultTimes), NOTHING).facts;
 };
 
 test('why names what settles, by which way it is reached, and when it last got on', () => {
@@ -41,4 +42,16 @@ test('a hundred inputs that settle are counted, not listed', () => {
   const facts = said({ settling: Array.from({ length: 100 }, (_, n) => one(n)) });
   expect(facts.filter((sentence) => sentence.startsWith('settling: '))).toHaveLength(10);
   expect(facts).toContain('… and 90 more like that');
+});
+
+test('why says that the effective build is not reproducible, and names the files where it was built twice', () => {
+  const facts = inStep();
+  const unlike = (files: readonly string[] | null) => whyOf(facts, compare(facts, defaultTimes), { ...NOTHING, unlike: files }).facts;
+  expect(unlike(null).filter((fact) => fact.startsWith('not reproducible'))).toEqual([]);
+  expect(unlike([])).toContainEqual(
+    expect.stringMatching(/^not reproducible: \w{7} was built again .*tally build --check meshboard names the files$/),
+  );
+  expect(unlike(['out a.js', 'out b.js', 'out c.js', 'out d.js'])).toContainEqual(
+    expect.stringMatching(/^not reproducible: .* and out a\.js, out b\.js, out c\.js and 1 more came out otherwise$/),
+  );
 });

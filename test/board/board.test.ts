@@ -7,7 +7,7 @@ import { startApi, type TestApi } from '../support/api';
 import { openBrowser } from '../support/browser';
 import { addEdges, aGraph } from '../support/edges';
 import { eventually } from '../support/eventually';
-import { aDay, COMMITS, inStep, situate } from '../support/meshes';
+import { aDay, answeredBuild, COMMITS, inStep, situate } from '../support/meshes';
 
 const WITHIN = { timeoutMs: 10_000 };
 
@@ -131,6 +131,18 @@ describe('the board', () => {
     if (pictures) await picture(join(pictures, 'graph.png'));
     await page.locator('#module-meshboard .edges').getByRole('link', { name: 'core' }).click();
     await page.waitForSelector('#module-core.changed');
+    expect(complaints).toEqual([]);
+  });
+
+  test('says of a module that its build is not reproducible', async () => {
+    await inStep(api.db, 'kiosk');
+    await inStep(api.db, 'core');
+    await answeredBuild(api.db, { id: 'build-otherwise', module: 'kiosk', commit: COMMITS.fit, verdict: 'fit' });
+    await api.db.query(`update build set not_reproducible = true where id = 'build-otherwise'`);
+    await api.db.query(`update module set effective_build = 'build-otherwise' where name = 'kiosk'`);
+    await logIn();
+    expect(await page.textContent('#module-kiosk')).toContain('not reproducible: built again with the same inputs');
+    expect(await page.textContent('#module-core')).not.toContain('not reproducible');
     expect(complaints).toEqual([]);
   });
 

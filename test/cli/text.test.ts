@@ -27,6 +27,7 @@ const row: fc.Arbitrary<ModuleRow> = fc.record({
   buildsOn: fc.constant({ first: [], count: 0 }),
   builtOnBy: fc.constant({ first: [], count: 0 }),
   cutOffAt: fc.constantFrom(null, '2026-11-29T14:02:00.000Z'),
+  notReproducible: fc.boolean(),
 });
 
 const statuses: fc.Arbitrary<StatusAnswer> = fc.record({
