@@ -1,23 +1,11 @@
 /** Asking about the graph over the real store: tree, plan, why, and what one module says of itself. */
 import { failure, moduleAnswer, statusAnswer, whyAnswer } from '../../src/schema/api';
 import { graphAnswer, planAnswer } from '../../src/schema/graphApi';
-import { startApi, type TestApi } from '../support/api';
+import { apiOfFile } from '../support/api';
 import { addEdges, aGraph, inspected } from '../support/edges';
 import { COMMITS, inStep, situate } from '../support/meshes';
 
-let api: TestApi;
-
-beforeAll(async () => {
-  api = await startApi();
-});
-
-beforeEach(async () => {
-  await api.reset();
-});
-
-afterAll(async () => {
-  await api.close();
-});
+const api = apiOfFile();
 
 async function graph(query = ''): Promise<string[]> {
   const { edges } = graphAnswer.parse((await api.call('GET', `/api/v1/graph${query}`)).body);

@@ -7,21 +7,9 @@ import { doneAnswer, moduleAnswer, statusAnswer, whyAnswer } from '../../src/sch
 import { planAnswer } from '../../src/schema/graphApi';
 import { answerFit, buildFailed, buildFit, moduleWith, open } from '../inventory/graphMesh';
 import { tick } from '../inventory/store';
-import { startApi, type TestApi } from '../support/api';
+import { apiOfFile } from '../support/api';
 
-let api: TestApi;
-
-beforeAll(async () => {
-  api = await startApi();
-});
-
-beforeEach(async () => {
-  await api.reset();
-});
-
-afterAll(async () => {
-  await api.close();
-});
+const api = apiOfFile();
 
 /** core ← board-types ← meshboard, which imports core as well; all fit. */
 async function settled(): Promise<void> {

@@ -11,22 +11,10 @@ import {
   whyAnswer,
 } from '../../src/schema/api';
 import { planAnswer } from '../../src/schema/graphApi';
-import { startApi, type TestApi } from '../support/api';
+import { apiOfFile } from '../support/api';
 import { aDay, answeredBuild, COMMITS, inStep, situate } from '../support/meshes';
 
-let api: TestApi;
-
-beforeAll(async () => {
-  api = await startApi();
-});
-
-beforeEach(async () => {
-  await api.reset();
-});
-
-afterAll(async () => {
-  await api.close();
-});
+const api = apiOfFile();
 
 describe('who asks', () => {
   test.each([

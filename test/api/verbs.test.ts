@@ -1,21 +1,9 @@
 import { readFileSync, statSync } from 'node:fs';
 import { addedNodeAnswer, behindAnswer, doneAnswer, failure, meshAnswer, moduleAnswer, nodeAnswer, webhookAnswer } from '../../src/schema/api';
-import { startApi, type TestApi } from '../support/api';
+import { apiOfFile } from '../support/api';
 import { answeredBuild, COMMITS, inStep, situate } from '../support/meshes';
 
-let api: TestApi;
-
-beforeAll(async () => {
-  api = await startApi();
-});
-
-beforeEach(async () => {
-  await api.reset();
-});
-
-afterAll(async () => {
-  await api.close();
-});
+const api = apiOfFile();
 
 async function intents(): Promise<Array<{ verb: string; module: string | null; who: string; why: string }>> {
   return await api.db.query('select verb, module, who, why from intent order by at');

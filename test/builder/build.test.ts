@@ -11,24 +11,10 @@ import type { BuildAnswer } from '../../src/schema/messages';
 import { envelope } from '../../src/schema/messages';
 import { eventually } from '../support/eventually';
 import { registryUrl } from '../support/servers';
-import { removeScratch, scratch } from './scratch';
-import type { Control, TestBuilder } from './world';
-import { manifestOf, newRepository, startControl, startTestBuilder, there } from './world';
+import { scratch } from './scratch';
+import { answerOf, builderOfFile, fitOf, manifestOf, newRepository, startControl, startTestBuilder, there } from './world';
 
-let control: Control;
-let builder: TestBuilder;
-
-beforeAll(async () => {
-  control = await startControl();
-  builder = await startTestBuilder(control);
-});
-
-afterAll(async () => {
-  await builder.stop();
-  await control.close();
-  removeScratch();
-  expect(control.errors).toEqual([]);
-});
+const mesh = builderOfFile();
 
 /** Builds one commit whose module.yaml has these commands, and gives the answer. */
 async function buildOf(
@@ -38,10 +24,8 @@ async function buildOf(
 ): Promise<BuildAnswer & { lines: string[] }> {
   const repository = newRepository();
   const commit = repository.commit({ ...manifestOf(repository, build, artifacts), ...files });
-  const request = await control.build(repository, commit);
-  const answered = await control.answerTo(request);
-  if (answered.kind !== 'build') throw new Error('an inspection answered');
-  return { ...answered, lines: control.linesOf(request) };
+  const answered = await answerOf(mesh.control, repository, commit);
+  return { ...answered, lines: mesh.control.linesOf(answered.request) };
 }
 
 function leftIn(home: string): string[] {
@@ -67,10 +51,9 @@ describe('a build', () => {
       ].join('\n'),
       'page.html': '<h1>hello</h1>\n',
     });
-    const request = await control.build(repository, commit);
-    const answered = await control.answerTo(request);
+    const request = `request-${repository.module}`;
+    const answered = fitOf(await answerOf(mesh.control, repository, commit, { request }));
     expect(answered).toMatchObject({ v: 1, kind: 'build', request, attempt: 1, builder: 'builder-1', outcome: 'fit', inputs: [] });
-    if (answered.kind !== 'build' || answered.outcome !== 'fit') throw new Error('not fit');
     expect(Object.keys(answered.steps)).toEqual(expect.arrayContaining(['checkout', 'fetch', 'run', 'test', 'pack', 'push']));
     expect(answered.artifacts.map(({ name, kind, repository: place }) => [name, kind, place])).toEqual([
       ['site', 'archive', `tally/${repository.module}`],
@@ -91,7 +74,7 @@ describe('a build', () => {
     const signed = envelope.parse(JSON.parse((await registry.getBlob(site.repository, answered.provenance ?? '', 1 << 20)).toString()));
     const beat = await eventually(() =>
       there(
-        control.beats.find((one) => one.builder === 'builder-1'),
+        mesh.control.beats.find((one) => one.builder === 'builder-1'),
         'a beat',
       ),
     );
@@ -117,13 +100,13 @@ describe('a build', () => {
     expect(await registry.getManifest(site.repository, `log-${request}`)).not.toBeNull();
     await eventually(() =>
       there(
-        control.linesOf(request).find((line) => line === 'tested'),
+        mesh.control.linesOf(request).find((line) => line === 'tested'),
         'the last line',
       ),
     );
-    expect(control.linesOf(request).join('\n')).toBe(kept.trimEnd());
+    expect(mesh.control.linesOf(request).join('\n')).toBe(kept.trimEnd());
 
-    expect(leftIn(builder.home)).toEqual([]);
+    expect(leftIn(mesh.builder.home)).toEqual([]);
   });
 
   test('without commands and artifacts is fit, with nothing to sign', async () => {
@@ -161,7 +144,7 @@ describe('a build', () => {
     const answered = await buildOf(build);
     expect(answered).toMatchObject({ outcome, step, reason: expect.stringMatching(reason) });
     expect(answered.log).toMatch(/^sha256:/);
-    expect(leftIn(builder.home)).toEqual([]);
+    expect(leftIn(mesh.builder.home)).toEqual([]);
   });
 
   test('counts run and test against one time', async () => {
@@ -235,7 +218,7 @@ describe('a build', () => {
       expect(at).toBeGreaterThan(-1);
       expect(answered.lines).toContain('0');
       expect(answered.lines).toContain('hello /tmp/home UTC 315532800');
-      expect(JSON.stringify(control.logs)).not.toContain('a-secret');
+      expect(JSON.stringify(mesh.control.logs)).not.toContain('a-secret');
     } finally {
       delete process.env.AMQP_URL;
     }
@@ -244,9 +227,9 @@ describe('a build', () => {
   test('has its home from build to build, and it alone', async () => {
     const repository = newRepository();
     const first = repository.commit(manifestOf(repository, { run: 'echo kept > $HOME/note; ls /tmp/home' }));
-    await control.answerTo(await control.build(repository, first));
+    await answerOf(mesh.control, repository, first);
     const second = repository.commit(manifestOf(repository, { run: 'cat $HOME/note' }));
-    expect(await control.answerTo(await control.build(repository, second))).toMatchObject({ outcome: 'fit' });
+    expect(await answerOf(mesh.control, repository, second)).toMatchObject({ outcome: 'fit' });
     expect(await buildOf({ run: 'cat $HOME/note' })).toMatchObject({ outcome: 'failed' });
   });
 
@@ -265,11 +248,9 @@ describe('a build', () => {
         'go.mod': 'module example.org/m\n\ngo 1.20\n',
         'main.go': 'package main\n\nfunc main() { println("hello") }\n',
       });
-      const [one, two] = await Promise.all([
-        control.build(repository, commit).then((request) => control.answerTo(request, 60_000)),
-        other.build(repository, commit).then((request) => other.answerTo(request, 60_000)),
-      ]);
-      if (one.outcome !== 'fit' || two.outcome !== 'fit' || one.kind !== 'build' || two.kind !== 'build') throw new Error(JSON.stringify([one, two]));
+      const both = [mesh.control, other].map((control) => answerOf(control, repository, commit, { timeoutMs: 60_000 }).then(fitOf));
+      const [one, two] = await Promise.all(both);
+      if (one === undefined || two === undefined) throw new Error('two answers');
       expect(two.artifacts).toEqual(one.artifacts);
       expect(one.artifacts).toHaveLength(2);
     } finally {
@@ -280,10 +261,9 @@ describe('a build', () => {
 
   test('may pack its whole tree, loops of links and all, without the repository', async () => {
     const answered = await buildOf({ run: 'ln -s b a; ln -s a b; git rev-parse HEAD' }, { all: { archive: '.' } });
-    if (answered.outcome !== 'fit') throw new Error(JSON.stringify(answered));
     const registry = createRegistryClient({ url: registryUrl() });
     const file = join(scratch(), 'all.tar.gz');
-    const [all] = answered.artifacts;
+    const [all] = fitOf(answered).artifacts;
     await registry.fetchBlobToFile(all?.repository ?? '', all?.blob ?? '', file);
     expect(execFileSync('tar', ['-tzf', file], { encoding: 'utf8' }).trim().split('\n').sort()).toEqual(['a', 'b', 'module.yaml']);
   });
@@ -291,7 +271,7 @@ describe('a build', () => {
   test('of a commit whose manifest is broken or names another module has failed', async () => {
     const repository = newRepository();
     const commit = repository.commit({ 'module.yaml': 'module: other\n' });
-    expect(await control.answerTo(await control.build(repository, commit))).toMatchObject({
+    expect(await answerOf(mesh.control, repository, commit)).toMatchObject({
       outcome: 'failed',
       step: 'checkout',
       reason: expect.stringMatching(/^module\.yaml:1 module the file says `other`/),
@@ -301,13 +281,13 @@ describe('a build', () => {
   test('of a commit that is not there is environmental', async () => {
     const repository = newRepository();
     repository.commit(manifestOf(repository, {}));
-    expect(await control.answerTo(await control.build(repository, 'f'.repeat(40)))).toMatchObject({ outcome: 'environment', step: 'checkout' });
+    expect(await answerOf(mesh.control, repository, 'f'.repeat(40))).toMatchObject({ outcome: 'environment', step: 'checkout' });
   });
 });
 
 describe('the builder', () => {
   test('has a key that only it can read', () => {
-    const key = readFileSync(join(builder.home, 'signing.key'), 'utf8');
+    const key = readFileSync(join(mesh.builder.home, 'signing.key'), 'utf8');
     expect(key).toContain('PRIVATE KEY');
   });
 });

@@ -1,16 +1,14 @@
-import { execFileSync } from 'node:child_process';
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { parse, stringify } from 'yaml';
-import type { BuildAnswer, Input, InspectAnswer } from '../../src/schema/messages';
+import type { Input, InspectAnswer } from '../../src/schema/messages';
 import { removeScratch } from './scratch';
-import type { Control, Repository, TestBuilder } from './world';
-import { newRepository, startControl, startTestBuilder } from './world';
+import type { Control, FitAnswer, Repository, TestBuilder } from './world';
+import { answerOf, fitOf, inputFrom, newRepository, startControl, startTestBuilder, warmGo } from './world';
 
 const examples = join(__dirname, '..', '..', 'examples');
 const modules = readdirSync(examples).filter((module) => existsSync(join(examples, module, 'module.yaml')));
 
-type Fit = Extract<BuildAnswer, { outcome: 'fit' }>;
 type Valid = Extract<InspectAnswer, { outcome: 'valid' }>;
 
 /** A mesh of one builder with a path of its own, in which each example is a repository. */
@@ -19,7 +17,7 @@ interface Mesh {
   builder: TestBuilder;
   repositories: Map<string, Repository>;
   heads: Map<string, { commit: string; inspected: Valid }>;
-  built: Map<string, Fit>;
+  built: Map<string, FitAnswer>;
 }
 
 const meshes: Mesh[] = [];
@@ -54,7 +52,7 @@ async function commitAll(mesh: Mesh, emptyCache: string[]): Promise<void> {
 }
 
 /** After what it builds on, which is what its imports say. */
-async function build(mesh: Mesh, module: string): Promise<Fit> {
+async function build(mesh: Mesh, module: string): Promise<FitAnswer> {
   const before = mesh.built.get(module);
   if (before !== undefined) return before;
   const { commit, inspected } = headOf(mesh, module);
@@ -63,18 +61,16 @@ async function build(mesh: Mesh, module: string): Promise<Fit> {
     for (const [other, { inspected: theirs, commit: at }] of mesh.heads) {
       const exported = theirs.exports?.find((one) => one.language === language && candidates.includes(one.name));
       if (exported === undefined || other === module) continue;
-      const fit = await build(mesh, other);
-      const made = fit.artifacts.find(({ name }) => name === exported.artifact);
+      const below = await build(mesh, other);
+      const made = below.artifacts.find(({ name }) => name === exported.artifact);
       if (made === undefined) throw new Error(`${other} made no ${exported.artifact}`);
-      for (const input of fit.inputs) inputs.set(`${input.module}/${input.artifact}`, input);
-      const { name: artifact, ...rest } = made;
-      inputs.set(`${other}/${artifact}`, { ...rest, module: other, artifact, commit: at, names: [{ language, name: exported.name }], test });
+      for (const input of below.inputs) inputs.set(`${input.module}/${input.artifact}`, input);
+      inputs.set(`${other}/${made.name}`, inputFrom(made, { module: other, commit: at, names: [{ language, name: exported.name }], test }));
     }
   }
   const repository = mesh.repositories.get(module);
   if (repository === undefined) throw new Error(`no ${module}`);
-  const answer = await mesh.control.answerTo(await mesh.control.build(repository, commit, { inputs: [...inputs.values()] }), 300_000);
-  if (answer.kind !== 'build' || answer.outcome !== 'fit') throw new Error(`${module}: ${JSON.stringify(answer)}`);
+  const answer = fitOf(await answerOf(mesh.control, repository, commit, { inputs: [...inputs.values()], timeoutMs: 300_000 }));
   mesh.built.set(module, answer);
   return answer;
 }
@@ -85,7 +81,7 @@ function headOf(mesh: Mesh, module: string): { commit: string; inspected: Valid 
   return head;
 }
 
-async function buildAll(mesh: Mesh): Promise<Array<[string, Fit['artifacts']]>> {
+async function buildAll(mesh: Mesh): Promise<Array<[string, FitAnswer['artifacts']]>> {
   for (const module of modules) await build(mesh, module);
   return modules.map((module) => [module, mesh.built.get(module)?.artifacts ?? []]);
 }
@@ -95,11 +91,10 @@ function filesOf(directory: string): Record<string, string> {
   return Object.fromEntries(entries.map((path) => [path, readFileSync(join(directory, path), 'utf8')]));
 }
 
-/** What comes out is the same; to compile the standard library for each module anew takes minutes. */
+/** What comes out is the same. */
 function withWarmCache(files: Record<string, string>): Record<string, string> {
   const manifest = parse(files['module.yaml'] ?? '') as { build?: object };
-  const env = { GOCACHE: execFileSync('go', ['env', 'GOCACHE'], { encoding: 'utf8' }).trim() };
-  return { ...files, 'module.yaml': stringify({ ...manifest, build: { ...manifest.build, env } }) };
+  return { ...files, 'module.yaml': stringify({ ...manifest, build: { ...manifest.build, env: warmGo() } }) };
 }
 
 test('the examples are fit, and the same from an empty home as from a used one, from another commit, and on another builder elsewhere', async () => {

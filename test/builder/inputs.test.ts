@@ -1,27 +1,12 @@
-import { execFileSync } from 'node:child_process';
 import { cpSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { createRegistryClient } from '../../src/registry';
 import type { BuildAnswer, Input } from '../../src/schema/messages';
 import { registryUrl } from '../support/servers';
-import { removeScratch } from './scratch';
-import type { Control, Repository, TestBuilder } from './world';
-import { newRepository, startControl, startTestBuilder } from './world';
+import type { Repository } from './world';
+import { answerOf, builderOfFile, fitOf, inputFrom, newRepository, warmGo } from './world';
 
-let control: Control;
-let builder: TestBuilder;
-
-beforeAll(async () => {
-  control = await startControl();
-  builder = await startTestBuilder(control);
-});
-
-afterAll(async () => {
-  await builder.stop();
-  await control.close();
-  removeScratch();
-  expect(control.errors).toEqual([]);
-});
+const mesh = builderOfFile();
 
 const ANSWER_MS = 240_000;
 const TEST_MS = 500_000;
@@ -36,30 +21,24 @@ interface Module {
   home?: Record<string, string>;
 }
 
-async function build(module: Module): Promise<{ answer: BuildAnswer; repository: Repository; commit: string; request: string }> {
+async function build(module: Module): Promise<{ answer: BuildAnswer; repository: Repository; commit: string }> {
   const repository = newRepository();
   const manifest = { module: repository.module, build: module.build ?? {}, artifacts: { a: module.artifact } };
   for (const [name, from] of Object.entries(module.home ?? {})) {
-    cpSync(from, join(builder.home, 'homes', repository.module, name), { recursive: true });
+    cpSync(from, join(mesh.builder.home, 'homes', repository.module, name), { recursive: true });
   }
   const commit = repository.commit({ ...module.files, 'module.yaml': JSON.stringify(manifest) });
-  const request = await control.build(repository, commit, {
-    inputs: module.inputs ?? [],
-    ...(module.check === undefined ? {} : { check: module.check }),
-  });
-  const answer = await control.answerTo(request, ANSWER_MS);
-  if (answer.kind !== 'build') throw new Error('an inspection answered');
-  return { answer, repository, commit, request };
+  const { inputs = [], check } = module;
+  const answer = await answerOf(mesh.control, repository, commit, { inputs, ...(check === undefined ? {} : { check }), timeoutMs: ANSWER_MS });
+  return { answer, repository, commit };
 }
 
 /** Builds it, and gives what it made as the input of another. */
 async function inputOf(module: Module): Promise<Input> {
   const { answer, repository, commit } = await build(module);
-  if (answer.outcome !== 'fit') throw new Error(JSON.stringify(answer));
-  const [made] = answer.artifacts;
+  const [made] = fitOf(answer).artifacts;
   if (made === undefined) throw new Error('no artifact');
-  const { kind, repository: place, digest, blob, size } = made;
-  return { module: repository.module, artifact: 'a', kind, repository: place, digest, blob, size, commit, names: [], test: false };
+  return inputFrom(made, { module: repository.module, commit });
 }
 
 /** What the one file of a fit build says; else the reason why it is none. */
@@ -76,7 +55,7 @@ const UNTOUCHED = 'test -z "$(git status --porcelain --ignored)" && ! touch "$TA
 
 describe('Go', () => {
   // The standard library is compiled once for all of these.
-  const env = { GOCACHE: execFileSync('go', ['env', 'GOCACHE'], { encoding: 'utf8' }).trim() };
+  const env = warmGo();
   const base: Module = {
     artifact: { go: '.' },
     files: {
@@ -298,13 +277,13 @@ describe('a build that is checked', () => {
   });
 
   test('begins from an empty home in another place, and names nothing when all is the same', async () => {
-    const { answer, request } = await build({
+    const { answer } = await build({
       artifact: { file: 'said' },
       files: {},
       build: { run: 'ls -A $HOME; touch $HOME/used; echo same > said' },
       check: true,
     });
     expect(answer).toMatchObject({ outcome: 'fit', check: { differing: [] } });
-    expect(control.linesOf(request)).not.toContain('used');
+    expect(mesh.control.linesOf(answer.request)).not.toContain('used');
   });
 });

@@ -5,33 +5,18 @@ import { createRegistryClient, PROVENANCE_TYPE } from '../../src/registry';
 import type { BuiltArtifact, Input } from '../../src/schema/messages';
 import { envelope } from '../../src/schema/messages';
 import { registryUrl } from '../support/servers';
-import { removeScratch } from './scratch';
-import type { Control, TestBuilder } from './world';
-import { manifestOf, newRepository, startControl, startTestBuilder } from './world';
+import { answerOf, builderOfFile, fitOf, inputFrom, manifestOf, newRepository } from './world';
 
-let control: Control;
-let builder: TestBuilder;
+const mesh = builderOfFile();
 const registry = createRegistryClient({ url: registryUrl() });
-
-beforeAll(async () => {
-  control = await startControl();
-  builder = await startTestBuilder(control);
-});
-
-afterAll(async () => {
-  await builder.stop();
-  await control.close();
-  removeScratch();
-});
 
 async function built(inputs: Input[] = [], content = 'module example.com/m\n'): Promise<{ made: BuiltArtifact; input: Input; provenance: string }> {
   const repository = newRepository();
   const commit = repository.commit({ ...manifestOf(repository, {}, { lib: { go: '.' } }), 'go.mod': content });
-  const answer = await control.answerTo(await control.build(repository, commit, { inputs }));
-  if (answer.kind !== 'build' || answer.outcome !== 'fit' || answer.artifacts[0] === undefined) throw new Error(JSON.stringify(answer));
-  const [made] = answer.artifacts;
-  const { name: artifact, ...rest } = made;
-  return { made, input: { ...rest, module: repository.module, artifact, commit, names: [], test: false }, provenance: answer.provenance ?? '' };
+  const { artifacts, provenance } = fitOf(await answerOf(mesh.control, repository, commit, { inputs }));
+  const [made] = artifacts;
+  if (made === undefined) throw new Error('no artifact');
+  return { made, input: inputFrom(made, { module: repository.module, commit }), provenance: provenance ?? '' };
 }
 
 /** Puts another statement beside an artifact: what the builder said, changed, and signed by `privateKey`. */
@@ -56,7 +41,7 @@ describe('an artifact is verified from the registry alone', () => {
   test('by signature, subject, closure and dependencies', async () => {
     const lower = await built();
     const upper = await built([lower.input]);
-    const found = await verifyArtifact(registry, refOf(upper.made), [builder.publicKey]);
+    const found = await verifyArtifact(registry, refOf(upper.made), [mesh.builder.publicKey]);
     expect(found.checks.map(({ check, isGood }) => [check, isGood])).toEqual([
       ['signature', true],
       ['subject', true],
@@ -94,13 +79,13 @@ describe('an artifact is verified from the registry alone', () => {
     expect(await wrong((text) => later(text.replaceAll(hex, 'a'.repeat(64)), 2101))).toEqual(['closure', 'dependencies']);
     expect(await wrong((text) => later(text.replaceAll(upper.made.digest.slice(7), 'b'.repeat(64)), 2102))).toEqual(['subject']);
     // The builder's own statement stands beside these and still counts by its key.
-    expect((await verifyArtifact(registry, refOf(upper.made), [builder.publicKey])).isGood).toBe(true);
+    expect((await verifyArtifact(registry, refOf(upper.made), [mesh.builder.publicKey])).isGood).toBe(true);
   });
 
   test('and one that is not there is said to be none', async () => {
     const { made } = await built();
     const gone = { repository: made.repository, reference: `sha256:${'0'.repeat(64)}` };
-    await expect(verifyArtifact(registry, gone, [builder.publicKey])).rejects.toThrow('the registry holds no');
+    await expect(verifyArtifact(registry, gone, [mesh.builder.publicKey])).rejects.toThrow('the registry holds no');
   });
 });
 

@@ -9,12 +9,12 @@ import { closureOf } from '../../src/domain/closure';
 import type { Delivery, Link } from '../../src/link';
 import { canonicalDigest, declareTopology, EXCHANGES, keptSigningKey, openLink, QUEUES, UnroutableError } from '../../src/link';
 import { createRegistryClient } from '../../src/registry';
-import type { Answer, BuilderBeat, Claim, ClaimReply, Input, LogLines } from '../../src/schema/messages';
+import type { Answer, BuildAnswer, BuilderBeat, BuiltArtifact, Claim, ClaimReply, Input, LogLines } from '../../src/schema/messages';
 import { answer, builderBeat, claim, logLines } from '../../src/schema/messages';
 import { eventually } from '../support/eventually';
 import type { FreshVhost } from '../support/servers';
 import { freshVhost, registryUrl } from '../support/servers';
-import { scratch } from './scratch';
+import { removeScratch, scratch } from './scratch';
 
 /** A repository, a control plane that only claims and listens, and builders on a vhost of their own. */
 
@@ -25,6 +25,13 @@ interface Asked {
   attempt?: number;
   module?: string;
 }
+
+interface AskedBuild extends Asked {
+  inputs?: Input[];
+  check?: boolean;
+}
+
+export type FitAnswer = Extract<BuildAnswer, { outcome: 'fit' }>;
 
 export interface Control {
   vhost: FreshVhost;
@@ -38,7 +45,7 @@ export interface Control {
   /** `null` gives no reply. */
   decide: (asked: Claim) => ClaimReply | null;
   inspect(repository: Repository, commit: string, more?: Asked): Promise<string>;
-  build(repository: Repository, commit: string, more?: Asked & { inputs?: Input[]; check?: boolean }): Promise<string>;
+  build(repository: Repository, commit: string, more?: AskedBuild): Promise<string>;
   answerTo(request: string, timeoutMs?: number): Promise<Answer>;
   /** All lines of a request in their order. */
   linesOf(request: string): string[];
@@ -96,7 +103,7 @@ export async function startControl(): Promise<Control> {
     close: () => link.close(),
   };
 
-  async function send(queue: string, repository: Repository, commit: string, more: Asked & { inputs?: Input[]; check?: boolean } = {}) {
+  async function send(queue: string, repository: Repository, commit: string, more: AskedBuild = {}) {
     const request = more.request ?? `request-${randomBytes(5).toString('hex')}`;
     const common = {
       ...{ v: 1, request, attempt: more.attempt ?? 1, module: more.module ?? repository.module },
@@ -178,6 +185,50 @@ export async function startTestBuilder(
       await home.release();
     },
   };
+}
+
+/** One control plane and one builder for all tests of a file; there from the first of them on. */
+export function builderOfFile(): { readonly control: Control; readonly builder: TestBuilder } {
+  const started = {} as { control: Control; builder: TestBuilder };
+  beforeAll(async () => {
+    started.control = await startControl();
+    started.builder = await startTestBuilder(started.control);
+  });
+  afterAll(async () => {
+    await started.builder.stop();
+    await started.control.close();
+    removeScratch();
+    expect(started.control.errors).toEqual([]);
+  });
+  return started;
+}
+
+/** Builds a commit and gives the answer. */
+export async function answerOf(
+  control: Control,
+  repository: Repository,
+  commit: string,
+  { timeoutMs, ...more }: AskedBuild & { timeoutMs?: number } = {},
+): Promise<BuildAnswer> {
+  const answered = await control.answerTo(await control.build(repository, commit, more), timeoutMs);
+  if (answered.kind !== 'build') throw new Error('an inspection answered');
+  return answered;
+}
+
+/** The answer, where it is one of a fit build. */
+export function fitOf(answered: BuildAnswer): FitAnswer {
+  if (answered.outcome !== 'fit') throw new Error(JSON.stringify(answered));
+  return answered;
+}
+
+/** What a build made of a commit, as the input of another. */
+export function inputFrom({ name: artifact, ...made }: BuiltArtifact, from: Pick<Input, 'module' | 'commit'> & Partial<Input>): Input {
+  return { ...made, artifact, names: [], test: false, ...from };
+}
+
+/** What this machine has compiled of Go before: to compile the standard library for each module anew takes minutes. */
+export function warmGo(): { GOCACHE: string } {
+  return { GOCACHE: execFileSync('go', ['env', 'GOCACHE'], { encoding: 'utf8' }).trim() };
 }
 
 export interface Repository {

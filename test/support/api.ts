@@ -59,6 +59,17 @@ export class FakeTemporal {
   }
 }
 
+/** One for all tests of a file, as new before each; there from the first of them on. */
+export function apiOfFile(): TestApi {
+  const api = {} as TestApi;
+  beforeAll(async () => {
+    Object.assign(api, await startApi());
+  });
+  beforeEach(() => api.reset());
+  afterAll(() => api.close());
+  return api;
+}
+
 export async function startApi(changes: Partial<ApiDeps> = {}): Promise<TestApi> {
   const databaseUrl = await freshDatabase();
   await migrate(databaseUrl);
