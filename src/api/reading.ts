@@ -1,7 +1,18 @@
 /** What can be read: status, plan, why, and everything about one module or node. */
 import type { FastifyInstance } from 'fastify';
 import { compare } from '../domain/comparison';
-import { getMesh, listModules, moduleDetail, moduleStatuses, nodeDetail, nodeStatuses, readFacts, whoSaidDefault, wiringOf } from '../inventory';
+import {
+  getMesh,
+  listModules,
+  moduleDetail,
+  moduleStatuses,
+  nodeDetail,
+  nodeStatuses,
+  readFacts,
+  unmadeInstances,
+  whoSaidDefault,
+  wiringOf,
+} from '../inventory';
 import { commitsOf, cutOffs, cycleThrough, edgesFrom, edgesOf, moduleNames, neighbours, unlikeBuilds } from '../inventory/asking';
 import type { MeshAnswer, ModuleAnswer, ModuleList, NodeAnswer, NodeList, StatusAnswer, WhyAnswer } from '../schema/api';
 import type { ApiDeps } from './deps';
@@ -75,10 +86,11 @@ export function readingRoutes(app: FastifyInstance, deps: ApiDeps): void {
     const facts = await readFacts(db, name, new Date(), config.times);
     const [status] = await moduleStatuses(db, [name]);
     if (facts === null || status === undefined) throw await unknownModule(deps, name);
-    const [edges, ring, unlike, commits] = await Promise.all([
+    const [edges, ring, unlike, unmade, commits] = await Promise.all([
       edgesFrom(db, [name], 'outbound'),
       cycleThrough(db, name),
       unlikeBuilds(db, [name]),
+      unmadeInstances(db, name),
       commitsOf(
         db,
         movedInputs(facts).flatMap(({ now }) => now ?? []),
@@ -89,6 +101,7 @@ export function readingRoutes(app: FastifyInstance, deps: ApiDeps): void {
       comparedAt: status.comparedAt,
       chain: whyChains(facts, edges, commits, ring),
       unlike: unlike.get(name) ?? null,
+      unmade,
     });
   });
 

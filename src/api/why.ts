@@ -4,6 +4,7 @@ import type { Comparison, Facts, OpenImport, PlacementFacts, RequestFacts, Settl
 import { short } from '../domain/line';
 import { minuteOf } from '../domain/times';
 import { stateOf } from '../domain/waiting';
+import type { UnmadeInstance } from '../inventory';
 import type { WhyAnswer } from '../schema/api';
 import type { WhyChain } from '../schema/graphApi';
 import { shortDigest } from './whyChain';
@@ -14,9 +15,11 @@ interface Beside {
   readonly chain: readonly WhyChain[];
   /** What of the effective build came out otherwise when it was made again, as far as that is known; null: nothing did. */
   readonly unlike: readonly string[] | null;
+  /** What providers cannot make for it. */
+  readonly unmade: readonly UnmadeInstance[];
 }
 
-export function whyOf(facts: Facts, comparison: Comparison, { remedy, comparedAt, chain, unlike }: Beside): WhyAnswer {
+export function whyOf(facts: Facts, comparison: Comparison, { remedy, comparedAt, chain, unlike, unmade }: Beside): WhyAnswer {
   return {
     module: facts.module,
     line: comparison.line,
@@ -36,6 +39,7 @@ export function whyOf(facts: Facts, comparison: Comparison, { remedy, comparedAt
       ...unlikeFacts(facts, unlike),
       ...decisionFacts(facts),
       ...facts.placements.map(placementFact),
+      ...listed(unmade.map(unmadeFact)),
     ],
   };
 }
@@ -159,4 +163,8 @@ function standingFact(placement: PlacementFacts): string {
       : `; failed ${placement.failing.count} times on ${placement.failing.resources.join(', ')}: ${placement.failing.message}`;
   const detail = placement.detail === null || placement.failing !== null ? '' : `; ${placement.detail}`;
   return `${node}: ${short(build.commit)} declared, outstanding${since}, ${has}${failing}${detail}${away}`;
+}
+
+function unmadeFact({ instance, provider, providerNode, nodes, resource, message, reportedAt }: UnmadeInstance): string {
+  return `not made: ${provider} on ${providerNode} failed to make ${instance} for ${nodes.join(', ')}, as reported at ${minuteOf(reportedAt)}: ${resource} · ${message} (tally node show ${providerNode})`;
 }

@@ -11,7 +11,7 @@ export type { Db } from './db';
 export { openInventory } from './db';
 export * from './declare';
 export * from './details';
-export { instanceStatuses, rotateInstance } from './instances';
+export { instanceStatuses, rotateInstance, type UnmadeInstance, unmadeInstances } from './instances';
 export * from './intents';
 export * from './letters';
 export * from './logs';

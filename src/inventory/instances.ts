@@ -104,6 +104,39 @@ export async function instanceStatuses(db: Db, of: { readonly name?: string; rea
   return rows.map(({ id, ...row }) => ({ ...row, secrets: secrets.filter((one) => one.owner === id).map(({ owner: _, ...secret }) => secret) }));
 }
 
+export interface UnmadeInstance {
+  readonly instance: string;
+  readonly provider: string;
+  readonly providerNode: string;
+  /** Of the consumer, that wait for it. */
+  readonly nodes: readonly string[];
+  /** At what the provider's node failed, as it reported last; where only parts failed, at this one. */
+  readonly resource: string;
+  readonly message: string;
+  readonly reportedAt: string;
+}
+
+/** What a module waits for because the provider's node cannot make it. A host names the parts that failed in the order of its failures. */
+export async function unmadeInstances(db: Db, consumer: string): Promise<UnmadeInstance[]> {
+  return await db.query(
+    `select i.name as instance, i.provider, i.provider_node as "providerNode", array(select b.node from binding b where b.instance_id = i.id order by b.node) as nodes,
+       failure.resource, failure.message, iso(said.at) as "reportedAt"
+     from instance i join node n on n.name = i.provider_node
+     cross join lateral (
+       select m.value as module, r.received_at as at from report r cross join jsonb_array_elements(r.body -> 'modules') m
+       where r.node = n.name and r.epoch = n.epoch and m.value ->> 'module' = i.provider order by r.number desc limit 1
+     ) said
+     cross join lateral (
+       select f.value ->> 'resource' as resource, f.value ->> 'message' as message
+       from jsonb_array_elements(said.module -> 'failures') with ordinality f
+       where said.module -> 'failedParts' is null or said.module -> 'failedParts' ->> (f.ordinality::int - 1) = i.name
+       order by f.ordinality limit 1
+     ) failure
+     where i.consumer = $1 and i.made_version <> i.version order by i.name`,
+    [consumer],
+  );
+}
+
 /** New secrets: the provider's node is told them first, and who holds the instance once they are in force there. UsageError when there are none. */
 export async function rotateInstance(
   db: Db,

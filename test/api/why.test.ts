@@ -5,7 +5,7 @@ import { defaultTimes } from '../../src/domain/times';
 import { graph, inStep } from '../support/facts';
 
 const since = '2026-11-29T14:50:00.000Z';
-const NOTHING = { remedy: null, comparedAt: null, chain: [], unlike: null };
+const NOTHING = { remedy: null, comparedAt: null, chain: [], unlike: null, unmade: [] };
 const said = (changes: Partial<GraphFacts>): readonly string[] => {
   const facts = inStep({ headBuild: null, closure: 'closure-a2', graph: graph({ staleSince: since, ...changes }) });
   return whyOf(facts, compare(facts, defaultTimes), NOTHING).facts;
@@ -53,5 +53,21 @@ test('why says that the effective build is not reproducible, and names the files
   );
   expect(unlike(['out a.js', 'out b.js', 'out c.js', 'out d.js'])).toContainEqual(
     expect.stringMatching(/^not reproducible: .* and out a\.js, out b\.js, out c\.js and 1 more came out otherwise$/),
+  );
+});
+
+test('why says at what a provider fails that is waited for', () => {
+  const facts = inStep();
+  const unmade = {
+    instance: 'meshboard-db',
+    provider: 'postgres',
+    providerNode: 'alpha',
+    nodes: ['beta', 'gamma'],
+    resource: 'action/make-meshboard-db',
+    message: 'exit status 2',
+    reportedAt: since,
+  };
+  expect(whyOf(facts, compare(facts, defaultTimes), { ...NOTHING, unmade: [unmade] }).facts.at(-1)).toBe(
+    'not made: postgres on alpha failed to make meshboard-db for beta, gamma, as reported at 2026-11-29T14:50Z: action/make-meshboard-db · exit status 2 (tally node show alpha)',
   );
 });

@@ -1,4 +1,15 @@
-import { assign, type Db, instanceStatuses, nodesToSend, prepareSend, removeNode, rotateInstance, setFacts, unassign } from '../../src/inventory';
+import {
+  assign,
+  type Db,
+  instanceStatuses,
+  nodesToSend,
+  prepareSend,
+  removeNode,
+  rotateInstance,
+  setFacts,
+  unassign,
+  unmadeInstances,
+} from '../../src/inventory';
 import { applyAll, built, comparison, declare, fileOf, fresh, host, notes, provided, why } from './providers';
 import { B, deriving, facts, openStore, send, tick } from './store';
 
@@ -63,6 +74,34 @@ describe('an instance', () => {
     expect(atApp).toEqual(expect.arrayContaining([expect.objectContaining({ node: alpha, isApplied: true })]));
     expect([...(atApp ?? []).filter((one) => one.node === beta), ...(atBad ?? [])].filter((one) => one.isApplied)).toEqual([]);
     expect(await declare(db, n('bad'), bad, beta)).toBe(0);
+  });
+
+  it('that cannot be made says to its consumer at what the provider’s node failed, and no other one’s failure', async () => {
+    const n = fresh();
+    const { pg, app, alpha, beta } = await provided(db, n);
+    const other = await built(db, n('other'), { requires: [{ instantiation: n('database'), as: 'db' }] });
+    await assign(db, app, beta, why);
+    await assign(db, n('other'), beta, why);
+    expect(await declare(db, n('other'), other, beta)).toBe(0);
+    const failures = async (module: string) => (await unmadeInstances(db, module)).map((one) => `${one.instance}: ${one.resource} ${one.message}`);
+    expect([await failures(app), await failures(n('other'))]).toEqual([[], []]);
+    await applyAll(db, alpha, { [pg]: { state: 'failed', failures: [{ resource: 'service/postgres', message: 'exit status 1' }] } });
+    const whole = 'service/postgres exit status 1';
+    expect([await failures(app), await failures(n('other'))]).toEqual([[`${app}-db: ${whole}`], [`${n('other')}-db: ${whole}`]]);
+    await applyAll(db, alpha, {
+      [pg]: {
+        state: 'failed',
+        failures: [
+          { resource: 'action/make-something', message: 'no' },
+          { resource: `action/make-${app}-db`, message: 'no such encoding' },
+        ],
+        failedParts: ['something', `${app}-db`],
+      },
+    });
+    expect([await failures(app), await failures(n('other'))]).toEqual([[`${app}-db: action/make-${app}-db no such encoding`], []]);
+    expect((await unmadeInstances(db, app))[0]).toMatchObject({ provider: pg, providerNode: alpha, nodes: [beta] });
+    await applyAll(db, alpha);
+    expect(await failures(app)).toEqual([]);
   });
 
   it('is refused where another module of the provider’s node has what would be made, or one consumer would have it made twice', async () => {
