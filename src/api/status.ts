@@ -1,7 +1,8 @@
 /** The one status that CLI, board, metrics and events read: eight set-based statements, whatever the number of modules. */
 import { builderStatuses, getMesh, meshHealth, moduleStatuses, nodeStatuses, stuckStatuses } from '../inventory';
-import { cutOffs, neighbours, unlikeBuilds } from '../inventory/asking';
+import { cutOffs, unlikeBuilds } from '../inventory/asking';
 import type { ModuleRow, NodeRow, StatusAnswer, Urgency } from '../schema/api';
+import { neighboursOfAll } from './beside';
 import type { ApiDeps } from './deps';
 import { alarmsOf, builderRow, CUT_OFF_SHOWN_MS, moduleRow, nodeRow, stuckRow } from './rows';
 
@@ -13,7 +14,7 @@ export async function readStatus({ db, config }: Pick<ApiDeps, 'db' | 'config'>)
   const [mesh, modules, beside, cutOff, unlike, stuck, nodes, builders, health] = await Promise.all([
     getMesh(db),
     moduleStatuses(db),
-    neighbours(db),
+    neighboursOfAll(db),
     cutOffs(db, new Date(now.getTime() - CUT_OFF_SHOWN_MS)),
     unlikeBuilds(db),
     stuckStatuses(db, now, times),
