@@ -1,9 +1,8 @@
 /** `tally why`: the facts that a comparison weighed, one sentence each, and what it made of them. */
 
-import type { Comparison, Facts, OpenImport, PlacementFacts, RequestFacts, SettlingInput } from '../domain/facts';
+import type { Comparison, Facts, OpenImport, PlacementFacts, RequestFacts } from '../domain/facts';
 import { short } from '../domain/line';
 import { minuteOf } from '../domain/times';
-import { stateOf } from '../domain/waiting';
 import type { UnmadeInstance } from '../inventory';
 import type { WhyAnswer } from '../schema/api';
 import type { WhyChain } from '../schema/graphApi';
@@ -32,40 +31,47 @@ export function whyOf(facts: Facts, comparison: Comparison, { remedy, comparedAt
     inStep: comparison.inStep,
     chain,
     facts: [
-      ...sourceFacts(facts),
+      ...sourceFacts(facts, comparison),
       ...graphFacts(facts),
       ...facts.requests.map(requestFact),
-      ...buildFacts(facts),
+      ...buildFacts(facts, comparison),
       ...unlikeFacts(facts, unlike),
-      ...decisionFacts(facts),
-      ...facts.placements.map(placementFact),
+      ...decisionFacts(facts, comparison),
+      ...facts.placements.map((placement) => placementFact(placement, comparison)),
       ...listed(unmade.map(unmadeFact)),
     ],
   };
 }
 
-function sourceFacts(facts: Facts): string[] {
+/** What stands in the reason, which is read just before, is not said again. */
+function unlessSaid(text: string | null, { reason }: Comparison): string {
+  return text === null || reason === text || reason.endsWith(`: ${text}`) ? '' : `: ${text}`;
+}
+
+function sourceFacts(facts: Facts, comparison: Comparison): string[] {
   const { head, trouble, repository, ref } = facts.source;
   const sentences = [
     head === null
       ? `source: ${ref} of ${repository} has not been read yet`
       : `source: ${ref} of ${repository} is at ${short(head.commit)} since ${minuteOf(head.since)}`,
   ];
-  if (trouble !== null) sentences.push(`source: the last reading gave no head since ${minuteOf(trouble.since)}: ${trouble.reason}`);
+  if (trouble !== null)
+    sentences.push(`source: the last reading gave no head since ${minuteOf(trouble.since)}${unlessSaid(trouble.reason, comparison)}`);
   const { inspection } = facts;
   if (head !== null) {
     if (inspection === null || inspection.commit !== head.commit) sentences.push(`inspected: ${short(head.commit)} not yet`);
     else if (inspection.outcome === 'valid')
       sentences.push(`inspected: the manifest of ${short(head.commit)} is valid, built on ${inspection.platform}`);
-    else sentences.push(...inspection.problems.map((problem) => `inspected: ${problem}`));
+    else sentences.push(...inspection.problems.map((problem) => `inspected: ${short(head.commit)} is invalid${unlessSaid(problem, comparison)}`));
   }
   return sentences;
 }
 
 const MOST_INPUTS = 10;
 
+/** What is stale, waited for or in the way stands in the chains. */
 function graphFacts({ graph }: Facts): string[] {
-  const { inputs, staleSince, cycle, bootstrap, openImport } = graph;
+  const { inputs, openImport } = graph;
   const named = inputs
     .slice(0, MOST_INPUTS)
     .map(
@@ -73,28 +79,12 @@ function graphFacts({ graph }: Facts): string[] {
         `${module === artifact ? module : `${module}/${artifact}`} ${shortDigest(digest)}${isTest ? ' (tests only)' : ''}`,
     );
   const more = inputs.length > MOST_INPUTS ? `, and ${inputs.length - MOST_INPUTS} more` : '';
-  return [
-    ...(inputs.length === 0 ? [] : [`inputs: ${named.join(', ')}${more}`]),
-    ...(staleSince === null ? [] : [`stale: this source with these inputs has had no verdict since ${minuteOf(staleSince)}`]),
-    ...listed(graph.settling.map(settlingFact)),
-    ...(openImport === null ? [] : [openImportFact(openImport)]),
-    ...listed(graph.missing.map((input) => `missing: ${input.because}, waited for since ${minuteOf(input.since)}`)),
-    ...(cycle === null ? [] : [`cycle: ${cycle.join(' → ')}`]),
-    ...(bootstrap === null ? [] : [`bootstrap cycle: ${bootstrap.join(' → ')}, each of which waits for the next one's first fit build`]),
-    ...graph.conflicts.map(({ name, module }) => `exports: ${name} is exported by ${module} as well, and was before`),
-    ...listed(graph.unparsed.map((file) => `edges: those of before stay in force, ${file}`)),
-  ];
+  return [...(inputs.length === 0 ? [] : [`inputs: ${named.join(', ')}${more}`]), ...(openImport === null ? [] : [openImportFact(openImport)])];
 }
 
 function openImportFact({ name, file, line, module, hasOthers, progressAt }: OpenImport): string {
   const unread = hasOthers ? `${module} and others have` : `${module} has`;
   return `unknown: nobody exports ${name} (${file}:${line}), and ${unread} not been inspected yet, last progress ${minuteOf(progressAt)}`;
-}
-
-function settlingFact(input: SettlingInput): string {
-  const { module, since, progressAt, path } = input;
-  const way = path.length > 2 ? `, reached by ${path.join(' → ')}` : '';
-  return `settling: ${module} (${stateOf(input)}) since ${minuteOf(since)}, last progress ${minuteOf(progressAt)}${way}`;
 }
 
 function listed(sentences: readonly string[]): string[] {
@@ -110,14 +100,15 @@ function requestFact(request: RequestFacts): string {
   return `open: ${what}, ${request.state} since ${minuteOf(request.requestedAt)}${stopping}${trouble}`;
 }
 
-function buildFacts(facts: Facts): string[] {
-  const { headBuild, effective, inspection, source } = facts;
+function buildFacts(facts: Facts, comparison: Comparison): string[] {
+  const { headBuild, effective, inspection, source, graph } = facts;
   const sentences: string[] = [];
   if (headBuild !== null) {
-    const reason = headBuild.reason === null ? '' : `: ${headBuild.reason}`;
+    const reason = unlessSaid(headBuild.reason, comparison);
     sentences.push(`built: ${short(headBuild.commit)} is ${headBuild.verdict}, try ${headBuild.tryNumber} (${headBuild.id})${reason}`);
   } else if (source.head !== null && inspection?.outcome === 'valid') {
-    sentences.push(`built: ${short(source.head.commit)} not yet`);
+    const stale = graph.staleSince === null ? '' : ` with these inputs, stale since ${minuteOf(graph.staleSince)}`;
+    sentences.push(`built: ${short(source.head.commit)} not yet${stale}`);
   }
   sentences.push(effective === null ? 'effective: no build has been fit yet' : `effective: ${short(effective.commit)} (${effective.id})`);
   return sentences;
@@ -135,19 +126,20 @@ function unlikeFacts({ module, effective }: Facts, files: readonly string[] | nu
   return [`not reproducible: ${short(effective.commit)} was built again with the same inputs, and ${how}`];
 }
 
-function decisionFacts(facts: Facts): string[] {
+function decisionFacts(facts: Facts, comparison: Comparison): string[] {
   const { effectiveDeclare, meshDeclare, approved, hold, again } = facts;
   const sentences = [`declare: ${effectiveDeclare ?? meshDeclare}, said by ${effectiveDeclare === null ? 'the mesh' : 'its manifest'}`];
   if (approved !== null) sentences.push(`declare: ${approved.by} said to declare ${approved.buildId}`);
   if (again !== null) sentences.push(`again: ${again.by} asked for another try at ${minuteOf(again.at)}`);
-  if (hold !== null) sentences.push(`held: by ${hold.by} since ${minuteOf(hold.at)}: ${hold.why}`);
+  if (hold !== null) sentences.push(`held: by ${hold.by} since ${minuteOf(hold.at)}${unlessSaid(hold.why, comparison)}`);
   return sentences;
 }
 
-function placementFact(placement: PlacementFacts): string {
+function placementFact(placement: PlacementFacts, comparison: Comparison): string {
   const { blocked } = placement;
   const standing = standingFact(placement);
-  return blocked === null ? standing : `${standing}; the effective build is not declared since ${minuteOf(blocked.since)}: ${blocked.reason}`;
+  if (blocked === null) return standing;
+  return `${standing}; the effective build is not declared since ${minuteOf(blocked.since)}${unlessSaid(blocked.reason, comparison)}`;
 }
 
 function standingFact(placement: PlacementFacts): string {

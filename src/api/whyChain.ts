@@ -1,5 +1,5 @@
 /** `tally why`: what of a module's source and inputs differs, and by which edges that reaches it. */
-import type { Facts, InputFacts } from '../domain/facts';
+import type { Facts, InputFacts, MissingInput, SettlingInput } from '../domain/facts';
 import { short } from '../domain/line';
 import { minuteOf } from '../domain/times';
 import { stateOf } from '../domain/waiting';
@@ -7,8 +7,8 @@ import type { EdgeStep } from '../inventory/asking';
 import type { WhyChain } from '../schema/graphApi';
 import { byModule, chainAlong, chainText, chainTo, type Hop, reachedBy, start } from './chain';
 
-/** So many inputs that moved are named; the rest is counted. */
-const MOST_MOVED = 20;
+/** So many of a kind are named; the rest is counted. */
+const MOST_NAMED = 20;
 
 /**
  * @param edges what the module builds on, at whatever distance
@@ -28,37 +28,46 @@ export function whyChains(
   // What lies in its own cycle is never built, so that it is waited for says no more.
   const knotted = new Set([...(graph.cycle ?? []), ...(graph.bootstrap ?? [])]);
   const missing = graph.missing.filter((input) => !knotted.has(input.module));
-  const settling = graph.settling.filter((input) => !knotted.has(input.module));
+  const lacking = new Set(missing.map((input) => input.module));
+  const doing = new Map(graph.settling.map((input) => [input.module, input]));
+  const settling = graph.settling.filter((input) => !knotted.has(input.module) && !lacking.has(input.module));
   return [
-    ...(graph.cycle === null
-      ? []
-      : [chain('cycle', chainAlong(of, graph.cycle), 'a cycle, and nothing in it is built: take one of these imports out')]),
+    ...(graph.cycle === null ? [] : [chain('cycle', chainAlong(of, graph.cycle), 'a cycle: take one of these imports out')]),
     ...(graph.cycle !== null || ring === null
       ? []
       : [chain('cycle', chainAlong(of, ring), 'a cycle: its next change is not built until one of these imports is gone')]),
-    ...(graph.bootstrap === null
-      ? []
-      : [
-          chain(
-            'bootstrap',
-            chainAlong(of, graph.bootstrap),
-            'each waits for the other’s first fit build: take the import out of the tests until one is fit',
-          ),
-        ]),
+    ...(graph.bootstrap === null ? [] : [chain('bootstrap', chainAlong(of, graph.bootstrap), 'a circle that only an import of tests closes')]),
     ...graph.conflicts.map(({ name, module: other }) =>
       chain('conflict', [start(module), start(other)], `${other} exported ${name} before this one: rename it in one of the two`),
     ),
-    ...graph.unparsed.map((text) => chain('unparsed', [start(module)], `not parsed: ${text}; the edges of before stay in force`)),
-    ...sourceChain(facts),
-    ...moved.slice(0, MOST_MOVED).map((input) => chain(input.kind, chainTo(via, module, input.module), movedText(input, commits))),
-    ...(moved.length > MOST_MOVED ? [chain('moved', [start(module)], `${moved.length - MOST_MOVED} more of its inputs moved`)] : []),
-    ...missing.map(({ module: input, because, since, needsPerson }) =>
-      chain('missing', chainTo(via, module, input), `${because}, since ${minuteOf(since)}${needsPerson ? '; it needs a person' : ''}`),
+    ...named(graph.unparsed, 'unparsed', module, 'more files are not parsed', (text) =>
+      chain('unparsed', [start(module)], `not parsed: ${text}; the edges of before stay in force`),
     ),
-    ...settling.map((input) =>
-      chain('waiting', chainAlong(of, input.path), `${input.module} (${stateOf(input)}) has not settled since ${minuteOf(input.since)}`),
+    ...sourceChain(facts),
+    ...named(moved, 'moved', module, 'more of its inputs moved', (input) =>
+      chain(input.kind, chainTo(via, module, input.module), movedText(input, commits)),
+    ),
+    ...named(missing, 'missing', module, 'more have nothing to build on yet', (input) =>
+      chain('missing', chainTo(via, module, input.module), missingText(input, doing.get(input.module))),
+    ),
+    ...named(settling, 'waiting', module, 'more have not settled', (input) =>
+      chain(
+        'waiting',
+        chainAlong(of, input.path),
+        `${input.module} (${stateOf(input)}) has not settled since ${minuteOf(input.since)}, last progress ${minuteOf(input.progressAt)}`,
+      ),
     ),
   ];
+}
+
+function named<T>(items: readonly T[], kind: WhyChain['kind'], module: string, rest: string, toChain: (item: T) => WhyChain): WhyChain[] {
+  const all = items.slice(0, MOST_NAMED).map(toChain);
+  return items.length > MOST_NAMED ? [...all, chain(kind, [start(module)], `${items.length - MOST_NAMED} ${rest}`)] : all;
+}
+
+function missingText({ because, since, needsPerson }: MissingInput, doing: SettlingInput | undefined): string {
+  const at = doing === undefined ? '' : ` (${stateOf(doing)}, last progress ${minuteOf(doing.progressAt)})`;
+  return `${because}${at}, since ${minuteOf(since)}${needsPerson ? '; it needs a person' : ''}`;
 }
 
 function chain(kind: WhyChain['kind'], hops: readonly Hop[], says: string): WhyChain {

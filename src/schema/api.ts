@@ -201,7 +201,7 @@ export const whyAnswer = z.strictObject({
   inStep: z.boolean(),
   /** What of its source and its inputs differs, and by which edges that reaches it. */
   chain: z.array(whyChain),
-  /** One sentence a fact, in the order in which they were weighed. */
+  /** One sentence a fact, in the order in which they were weighed; what stands in the reason or the chain is not said again. */
   facts: z.array(z.string()),
 });
 

@@ -1,47 +1,46 @@
 import { whyOf } from '../../src/api/why';
+import { whyChains } from '../../src/api/whyChain';
 import { compare } from '../../src/domain/comparison';
-import type { GraphFacts } from '../../src/domain/facts';
+import type { BuildFacts, Facts, GraphFacts } from '../../src/domain/facts';
 import { defaultTimes } from '../../src/domain/times';
 import { graph, inStep } from '../support/facts';
 
 const since = '2026-11-29T14:50:00.000Z';
 const NOTHING = { remedy: null, comparedAt: null, chain: [], unlike: null, unmade: [] };
-const said = (changes: Partial<GraphFacts>): readonly string[] => {
-  const facts = inStep({ headBuild: null, closure: 'closure-a2', graph: graph({ staleSince: since, ...changes }) });
-  return whyOf(facts, compare(facts, defaultTimes), NOTHING).facts;
-};
 
-test('why names what settles, by which way it is reached, and when it last got on', () => {
-  const core = { module: 'core', state: 'building' as const, takenBy: 'builder-1', since, progressAt: '2026-11-29T14:59:00.000Z' };
-  expect(said({ settling: [{ ...core, path: ['meshboard', 'types', 'core'] }] })).toContain(
-    'settling: core (building on builder-1) since 2026-11-29T14:50Z, last progress 2026-11-29T14:59Z, reached by meshboard → types → core',
-  );
+/** What a person reads below the result line, as it stands on the screen. */
+function read(facts: Facts): string[] {
+  const comparison = compare(facts, defaultTimes);
+  const { reason, chain, facts: sentences } = whyOf(facts, comparison, { ...NOTHING, chain: whyChains(facts, [], new Map()) });
+  return [reason, ...chain.map(({ says }) => says), ...sentences];
+}
+const stale = (changes: Partial<GraphFacts>): Facts =>
+  inStep({ headBuild: null, closure: 'closure-a2', graph: graph({ staleSince: since, ...changes }) });
+const times = (word: string, facts: Facts): string[] => read(facts).filter((text) => text.includes(word));
+
+test('what settles or is missing is told once, in its chain, and so is what does not parse', () => {
+  const core = { module: 'core', state: 'building' as const, takenBy: 'builder-1', since, progressAt: since, path: ['meshboard', 'types', 'core'] };
+  const others = [core, { ...core, module: 'lib', path: ['meshboard', 'lib'] }];
+  expect(times('lib (building on builder-1)', stale({ settling: others }))).toHaveLength(1);
+  const missing = { module: 'core', because: 'core has had no fit build yet', since, needsPerson: false };
+  expect(times('core has had no fit build yet', stale({ missing: [{ ...missing, module: 'a' }, missing], settling: [core] })).slice(1)).toEqual([
+    expect.stringContaining('meshboard ← a: '),
+    'meshboard ← core: core has had no fit build yet (building on builder-1, last progress 2026-11-29T14:50Z), since 2026-11-29T14:50Z',
+  ]);
+  expect(times('core (building on builder-1) has not settled', stale({ missing: [missing], settling: [core] }))).toEqual([]);
+  expect(times('invalid syntax', stale({ unparsed: ['a.py:3 invalid syntax'] }))).toHaveLength(1);
+  expect(times('meshboard → core → meshboard', stale({ cycle: ['meshboard', 'core', 'meshboard'] }))).toHaveLength(1);
+  expect(times('2026-11-29T14:50Z', stale({}))).toEqual(['built: aaaaaaa not yet with these inputs, stale since 2026-11-29T14:50Z']);
 });
 
-test('why names what is missing, cycles, names that were exported before, and edges of before', () => {
-  const facts = said({
-    missing: [{ module: 'core', because: 'core has had no fit build yet', since, needsPerson: false }],
-    cycle: ['meshboard', 'core', 'meshboard'],
-    bootstrap: ['meshboard', 'core', 'meshboard'],
-    conflicts: [{ name: 'example.com/core', module: 'core' }],
-    unparsed: ['a.py:3 invalid syntax'],
-  });
-  expect(facts).toEqual(
-    expect.arrayContaining([
-      'missing: core has had no fit build yet, waited for since 2026-11-29T14:50Z',
-      'cycle: meshboard → core → meshboard',
-      "bootstrap cycle: meshboard → core → meshboard, each of which waits for the next one's first fit build",
-      'exports: example.com/core is exported by core as well, and was before',
-      'edges: those of before stay in force, a.py:3 invalid syntax',
-    ]),
-  );
-});
-
-test('a hundred inputs that settle are counted, not listed', () => {
-  const one = (n: number) => ({ module: `m${n}`, state: 'waiting' as const, takenBy: null, since, progressAt: since, path: ['meshboard', `m${n}`] });
-  const facts = said({ settling: Array.from({ length: 100 }, (_, n) => one(n)) });
-  expect(facts.filter((sentence) => sentence.startsWith('settling: '))).toHaveLength(10);
-  expect(facts).toContain('… and 90 more like that');
+test('what stands in the reason is no fact again, and any other cause is', () => {
+  const failed = { ...(inStep().headBuild as BuildFacts), verdict: 'failed' as const, reason: '1 of 14 tests' };
+  const hold = { by: 'ada', why: 'fair week', at: since, buildId: null };
+  expect(times('1 of 14 tests', inStep({ headBuild: failed }))).toHaveLength(1);
+  expect(times('fair week', inStep({ hold }))).toEqual(['held by ada: fair week']);
+  expect(times('fair week', inStep({ hold, headBuild: failed }))).toEqual(['held: by ada since 2026-11-29T14:50Z: fair week']);
+  const source = { ...inStep().source, trouble: { kind: 'unreadable' as const, reason: 'connection refused', since } };
+  expect(times('connection refused', inStep({ source }))).toEqual(['connection refused']);
 });
 
 test('why says that the effective build is not reproducible, and names the files where it was built twice', () => {

@@ -60,6 +60,19 @@ test('of very many that moved the first are named and the rest is counted', () =
   expect([said.length, said.at(-1)]).toEqual([21, 'meshboard: 480 more of its inputs moved']);
 });
 
+test('of very many that have not settled the first are named and the rest is counted', () => {
+  const settling = Array.from({ length: 100 }, (_, at) => ({
+    module: `m-${at}`,
+    state: 'waiting' as const,
+    takenBy: null,
+    since: SINCE,
+    progressAt: SINCE,
+    path: ['meshboard', `m-${at}`],
+  }));
+  const said = says({ settling });
+  expect([said.length, said.at(-1)]).toEqual([21, 'meshboard: 80 more have not settled']);
+});
+
 test('what is waited for is named with since when, and what is missing with why', () => {
   const waiting = {
     module: 'core',
@@ -72,7 +85,7 @@ test('what is waited for is named with since when, and what is missing with why'
   const missing = { module: 'testkit', because: 'testkit failed at 9c1f0e2', since: SINCE, needsPerson: true };
   expect(says({ settling: [waiting], missing: [missing] })).toEqual([
     'meshboard ← testkit (main_test.go:5, tests only): testkit failed at 9c1f0e2, since 2026-11-29T14:02Z; it needs a person',
-    'meshboard ← board-types (board/board.go:7) ← core (types.go:3): core (its build waits for a builder) has not settled since 2026-11-29T14:02Z',
+    'meshboard ← board-types (board/board.go:7) ← core (types.go:3): core (its build waits for a builder) has not settled since 2026-11-29T14:02Z, last progress 2026-11-29T14:02Z',
   ]);
 });
 
@@ -84,8 +97,8 @@ test('cycle, bootstrap, conflict and what does not parse are each a line that sa
     unparsed: ['a.py:3 invalid syntax'],
   });
   expect(said).toEqual([
-    'meshboard ← board-types (board/board.go:7) ← meshboard: a cycle, and nothing in it is built: take one of these imports out',
-    'meshboard ← testkit (main_test.go:5, tests only) ← meshboard: each waits for the other’s first fit build: take the import out of the tests until one is fit',
+    'meshboard ← board-types (board/board.go:7) ← meshboard: a cycle: take one of these imports out',
+    'meshboard ← testkit (main_test.go:5, tests only) ← meshboard: a circle that only an import of tests closes',
     'meshboard ← core: core exported example.com/core before this one: rename it in one of the two',
     'meshboard: not parsed: a.py:3 invalid syntax; the edges of before stay in force',
   ]);
