@@ -21,7 +21,7 @@ const MOST_A_PASS = 500;
 const AT_A_TIME = 16;
 const EVERY_MS = 1_000;
 const BUSY_PAUSE_MS = 250;
-const GRACE_MS = 1_000;
+const GRACE = { answerMs: 1_000, waitMs: 3_000 };
 
 export function startNudgePass(deps: ControlDeps): Loop {
   return startLoop({
@@ -30,7 +30,7 @@ export function startNudgePass(deps: ControlDeps): Loop {
     pauseMs: (found) => (found > 0 ? BUSY_PAUSE_MS : EVERY_MS),
     pass: async () => {
       const { db, now, times } = deps;
-      const owed = await changedModules(db, MOST_A_PASS, now(), GRACE_MS);
+      const owed = await changedModules(db, MOST_A_PASS, now(), GRACE);
       if (owed.length === 0) return 0;
       const facts = await readManyFacts(
         db,

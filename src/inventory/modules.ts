@@ -86,21 +86,28 @@ export interface OwedModule extends ChangedModule {
   readonly decided: Decided;
 }
 
-/**
- * Modules whose facts moved since they were compared and since they were nudged: for the pass a second. One that waits
- * for an answer is left alone for `graceMs`, because the answer itself wakes its workflow; so is one that waits while an input
- * of its own still settles: in a cascade every answer below it is news of the same kind.
- */
-export async function changedModules(db: Db, limit: number, now: Date, graceMs: number): Promise<OwedModule[]> {
+/** How long a module whose facts moved is left alone where telling it at once would be for nothing. */
+export interface Grace {
+  /** One that waits for an answer: the answer itself wakes its workflow. */
+  readonly answerMs: number;
+  /** A stale one whose head is inspected, and of which an input of its own still settles: it can only wait, and in a cascade every answer below it is news of that kind. */
+  readonly waitMs: number;
+}
+
+/** Modules whose facts moved since they were compared and since they were nudged: for the pass a second. */
+export async function changedModules(db: Db, limit: number, now: Date, { answerMs, waitMs }: Grace): Promise<OwedModule[]> {
   return db.query(
     `select name, repository, facts_version as version,
        jsonb_build_object('situation', situation, 'verdict', verdict, 'next', next, 'stuck', coalesce((counts ->> 'stuck')::int, 0)) as decided
      from module
      where facts_version <> compared_version and facts_version <> nudged_version
-       and (next is null or next not in ('inspect', 'build', 'wait') or changed_at <= $2::timestamptz - $3 * interval '1 millisecond'
-         or next = 'wait' and not exists (select from build_edge e join module i on i.name = e.input where e.module = module.name and not e.is_test and i.is_settling))
+       and coalesce(changed_at <= $2::timestamptz - interval '1 millisecond' * case
+         when next in ('inspect', 'build') then $3::int
+         when stale_since is not null and edges_commit = head_commit and exists (
+           select from build_edge e join module i on i.name = e.input where e.module = module.name and not e.is_test and i.is_settling) then $4::int
+         end, true)
      order by name limit $1`,
-    [limit, now, graceMs],
+    [limit, now, answerMs, waitMs],
   );
 }
 

@@ -292,15 +292,17 @@ describe('a version', () => {
   });
 });
 
+const atOnce = { answerMs: 0, waitMs: 0 };
+
 describe('what is nudged', () => {
   it('is what moved since it was compared and nudged; the sweep takes it anyway, and what is due', async () => {
     await db.query('update module set compared_version = facts_version, nudged_version = facts_version');
-    expect(await changedModules(db, 10, new Date(), 0)).toEqual([]);
+    expect(await changedModules(db, 10, new Date(), atOnce)).toEqual([]);
     await read(db, 'grow', B);
-    const changed = await changedModules(db, 10, new Date(), 0);
+    const changed = await changedModules(db, 10, new Date(), atOnce);
     expect(changed).toMatchObject([{ name: 'grow', repository: 'file:///grow.git' }]);
     await markNudged(db, changed);
-    expect(await changedModules(db, 10, new Date(), 0)).toEqual([]);
+    expect(await changedModules(db, 10, new Date(), atOnce)).toEqual([]);
     expect(await countChanged(db)).toBe(1);
     const found = await facts(db, 'grow');
     const now = tick();

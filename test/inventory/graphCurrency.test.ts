@@ -305,17 +305,46 @@ describe('two that do not see one another', () => {
   });
 });
 
+/** Longer than a test takes, and less. */
+const held = { answerMs: 0, waitMs: 60_000 };
+
 describe('a module that waits', () => {
   it('is not told of every answer below it, and at once of the last', async () => {
     await diamond();
     await moduleWith(db, 'core', 'b', { exports: ['x.org/core'] });
     await buildFit(db, 'core', 'moved');
     for (const name of ['core', 'left', 'right', 'bottom']) await recordComparison(db, compare(await factsOf(db, name), times));
-    const told = async (): Promise<string[]> => (await changedModules(db, 100, new Date(), 60_000)).map(({ name }) => name);
+    const told = async (): Promise<string[]> => (await changedModules(db, 100, new Date(), held)).map(({ name }) => name);
     expect(await bumpedBy(db, () => buildFit(db, 'left', 'left, moved'))).toContain('bottom');
     expect(await told()).not.toContain('bottom');
-    expect((await changedModules(db, 100, new Date(Date.now() + 60_000), 60_000)).map(({ name }) => name)).toContain('bottom');
+    expect((await changedModules(db, 100, new Date(Date.now() + held.waitMs), held)).map(({ name }) => name)).toContain('bottom');
     await buildFit(db, 'right', 'right, moved');
     expect(await told()).toContain('bottom');
+  });
+
+  it('is not told that it began to, unless it goes on: in a cascade it will be free in a moment', async () => {
+    await diamond();
+    for (const name of ['core', 'left', 'right', 'bottom']) await recordComparison(db, compare(await factsOf(db, name), times));
+    const told = async (): Promise<string[]> => (await changedModules(db, 100, new Date(), held)).map(({ name }) => name);
+    await moduleWith(db, 'core', 'b', { exports: ['x.org/core'] });
+    expect(await told()).toEqual(['core']);
+    expect(await bumpedBy(db, () => buildFit(db, 'core', 'moved'))).toContain('bottom');
+    expect(await told()).toEqual(['core', 'left', 'right']);
+    expect((await changedModules(db, 100, new Date(Date.now() + held.waitMs), held)).map(({ name }) => name)).toContain('bottom');
+    await read(db, 'bottom', commitOf('b'));
+    expect(await told()).toContain('bottom');
+  });
+
+  it('for a build is not told of what moves meanwhile, since the answer wakes it, unless that lasts', async () => {
+    await diamond();
+    await moduleWith(db, 'left', 'b', { exports: ['x.org/left'], imports: ['x.org/core'] });
+    await open(db, 'left');
+    await recordComparison(db, compare(await factsOf(db, 'left'), times));
+    const grace = { answerMs: 60_000, waitMs: 0 };
+    await moduleWith(db, 'core', 'b', { exports: ['x.org/core'] });
+    const told = async (after: number): Promise<string[]> =>
+      (await changedModules(db, 100, new Date(Date.now() + after), grace)).map(({ name }) => name);
+    expect(await told(0)).not.toContain('left');
+    expect(await told(grace.answerMs)).toContain('left');
   });
 });

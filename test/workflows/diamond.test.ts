@@ -10,6 +10,8 @@ import { namesOf } from '../inventory/graphMesh';
 import { commitOf, digest, fitAnswer, openStore, valid } from '../inventory/store';
 import { type TemporalNamespace, temporalNamespace } from '../support/servers';
 
+const atOnce = { answerMs: 0, waitMs: 0 };
+
 const NAMES = ['core', 'left', 'right', 'bottom'] as const;
 const imports: Record<string, readonly string[]> = { core: [], left: ['m/core'], right: ['m/core'], bottom: ['m/left', 'm/right'] };
 const QUEUE = 'diamond';
@@ -60,7 +62,7 @@ class Diamond {
     const deadline = Date.now() + GIVE_UP_MS;
     for (;;) {
       // In this order: what was compared after the statuses were read would be owed no more, and its status one of before.
-      const owed = await changedModules(this.db, 100, new Date(), 0);
+      const owed = await changedModules(this.db, 100, new Date(), atOnce);
       const statuses = await moduleStatuses(this.db);
       if (owed.length === 0 && statuses.every((status) => status.situation === 'in step')) return;
       if (Date.now() > deadline) throw new Error(`not in step: ${await this.says(statuses)}`);
