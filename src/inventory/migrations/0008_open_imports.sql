@@ -12,6 +12,18 @@ create function is_exported(wanted_language text, candidates text[]) returns boo
   select exists (select from unnest(candidates) c (name) join module_export e on (e.language, e.name) = (wanted_language, c.name))
 $$;
 
+-- Where one of these builds made the head as it is now fit, what nobody exports is of outside.
+create function settle_outside(builds text[]) returns void language plpgsql
+  set plan_cache_mode = force_generic_plan set enable_seqscan = off set random_page_cost = 1.1 as $$
+declare fit text[] := array(
+  select m.name from unnest(builds) n (id) join build b on b.id = n.id and b.verdict = 'fit'
+  join module m on m.name = b.module and m.edges_commit = b.commit and m.closure = b.closure);
+begin
+  if cardinality(fit) > 0 then
+    update module_import i set is_outside = not i.is_outside where i.module = any (fit) and i.is_outside = is_exported(i.language, i.candidates);
+  end if;
+end $$;
+
 create function settle_open(names text[]) returns void language plpgsql as $$
 begin
   with found as (
@@ -59,7 +71,8 @@ $$;
 
 -- A stale module with an open import is told once nothing is left that may export it, and not of each that turned out not to.
 -- `moved`: when what was inspected, or went away, became stale; those that were inspected before did not wait for it.
-create function tell_open(moved timestamptz) returns void language plpgsql as $$
+create function tell_open(moved timestamptz) returns void language plpgsql
+  set plan_cache_mode = force_generic_plan set enable_seqscan = off set random_page_cost = 1.1 as $$
 begin
   if exists (select from module where open_import is not null and stale_since is not null) and not exists (select from uninspected('-infinity')) then
     perform bump_modules(array(
@@ -153,9 +166,7 @@ begin
         join module m on m.name = b.module and m.head_commit = b.commit
         where m.stale_since is not null order by m.name for no key update of m) locked
   where m.name = locked.name;
-  update module_import i set is_outside = not i.is_outside
-  from unnest(ids) n (id) join build b on b.id = n.id and b.verdict = 'fit' join module m on m.name = b.module and m.edges_commit = b.commit and m.closure = b.closure
-  where i.module = m.name and i.is_outside = is_exported(i.language, i.candidates);
+  perform settle_outside(ids);
   perform settle_graph(judged);
 end $$;
 
@@ -167,7 +178,5 @@ create trigger module_updated before update on module for each row
       old.edges_commit, old.closure, old.is_settling, old.is_in_cycle, old.conflicts, old.stale_since, old.open_import))
   execute function bump_module_itself();
 
-update module_import i set is_outside = true
-from module m join build b on b.id = m.effective_build and b.commit = m.edges_commit and b.closure = m.closure
-where i.module = m.name and not is_exported(i.language, i.candidates);
+select settle_outside(array(select effective_build from module where effective_build is not null));
 select settle_open(array(select name from module));
