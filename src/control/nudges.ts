@@ -21,7 +21,9 @@ const MOST_A_PASS = 500;
 const AT_A_TIME = 16;
 const EVERY_MS = 1_000;
 const BUSY_PAUSE_MS = 250;
-const GRACE = { answerMs: 1_000, waitMs: 3_000 };
+const GRACE = { answerMs: 1_000, answeredMs: 5_000, waitMs: 2_000 };
+/** In a cascade most are free again before that; one that is not is shown to wait in Temporal too. */
+const WAITS_LONG_MS = 15_000;
 
 export function startNudgePass(deps: ControlDeps): Loop {
   return startLoop({
@@ -41,14 +43,16 @@ export function startNudgePass(deps: ControlDeps): Loop {
       const comparisons = new Map(facts.map((one) => [one.module, compare(one, times)]));
       const isQuiet = ({ name, decided }: OwedModule): boolean => {
         const comparison = comparisons.get(name);
-        return comparison !== undefined && !isNews(comparison, decided);
+        return comparison !== undefined && (beginsToWait(comparison, decided) || !isNews(comparison, decided));
       };
       const quiet = owed.filter(isQuiet);
-      await recordComparisons(
-        db,
-        quiet.flatMap(({ name }) => comparisons.get(name) ?? []),
-        now(),
-      );
+      const longer = new Date(now().getTime() + WAITS_LONG_MS).toISOString();
+      const written = quiet.flatMap(({ name, decided }) => {
+        const comparison = comparisons.get(name);
+        if (comparison === undefined) return [];
+        return beginsToWait(comparison, decided) && (comparison.until ?? longer) >= longer ? { ...comparison, until: longer } : comparison;
+      });
+      await recordComparisons(db, written, now());
       await nudgeAll(
         deps,
         owed.filter((module) => !quiet.includes(module)),
@@ -56,6 +60,18 @@ export function startNudgePass(deps: ControlDeps): Loop {
       return owed.length;
     },
   });
+}
+
+/** From being in step to waiting for inputs that settle: as a rule the next news is that it may go on. */
+function beginsToWait({ next, situation, cancel, needsPerson, counts }: Comparison, decided: Decided): boolean {
+  return (
+    decided.next === 'nothing' &&
+    next.kind === 'wait' &&
+    situation === 'waiting' &&
+    cancel.length === 0 &&
+    !needsPerson &&
+    counts.stuck === decided.stuck
+  );
 }
 
 /** Whether a workflow has something to do or to show that the last comparison did not say. */

@@ -88,26 +88,30 @@ export interface OwedModule extends ChangedModule {
 
 /** How long a module whose facts moved is left alone where telling it at once would be for nothing. */
 export interface Grace {
-  /** One that waits for an answer: the answer itself wakes its workflow. */
+  /** One that waits for an answer. */
   readonly answerMs: number;
-  /** A stale one whose head is inspected, and of which an input of its own still settles: it can only wait, and in a cascade every answer below it is news of that kind. */
+  /** One that was answered in this time: the answer itself wakes its workflow. */
+  readonly answeredMs: number;
+  /** A stale one whose head is inspected, and of which an input of its own still settles: it can only wait, and every answer below it is news of that kind. */
   readonly waitMs: number;
 }
 
 /** Modules whose facts moved since they were compared and since they were nudged: for the pass a second. */
-export async function changedModules(db: Db, limit: number, now: Date, { answerMs, waitMs }: Grace): Promise<OwedModule[]> {
+export async function changedModules(db: Db, limit: number, now: Date, { answerMs, answeredMs, waitMs }: Grace): Promise<OwedModule[]> {
   return db.query(
     `select name, repository, facts_version as version,
        jsonb_build_object('situation', situation, 'verdict', verdict, 'next', next, 'stuck', coalesce((counts ->> 'stuck')::int, 0)) as decided
      from module
      where facts_version <> compared_version and facts_version <> nudged_version
        and coalesce(changed_at <= $2::timestamptz - interval '1 millisecond' * case
-         when next in ('inspect', 'build') then $3::int
+         when next in ('inspect', 'build') then case
+           when exists (select from request r where r.module = module.name and r.state = 'answered' and r.answered_at > $2::timestamptz - interval '1 millisecond' * $4::int) then $4::int
+           else $3::int end
          when stale_since is not null and edges_commit = head_commit and exists (
-           select from build_edge e join module i on i.name = e.input where e.module = module.name and not e.is_test and i.is_settling) then $4::int
+           select from build_edge e join module i on i.name = e.input where e.module = module.name and not e.is_test and i.is_settling) then $5::int
          end, true)
      order by name limit $1`,
-    [limit, now, answerMs, waitMs],
+    [limit, now, answerMs, answeredMs, waitMs],
   );
 }
 

@@ -4,6 +4,7 @@ import { EnvironmentError } from '../../src/domain/errors';
 import { readFacts, recordComparison } from '../../src/inventory/modules';
 import { addNode } from '../../src/inventory/nodes';
 import { nodeExchange, nodeQueue } from '../../src/link';
+import { buildFit, moduleWith } from '../inventory/graphMesh';
 import { type ControlWorld, controlWorld, HEAD, moduleAt } from '../support/control';
 import { eventually } from '../support/eventually';
 
@@ -60,6 +61,34 @@ describe('the nudge pass', () => {
     await world.db.query('update module set head_commit = $1', ['b'.repeat(40)]);
     control.wakeNudges();
     await eventually(() => nudges('kiosk') === 2);
+  });
+
+  it('writes down that a module waits for its inputs, and tells its workflow when it may go on or when that takes long', async () => {
+    const { db } = world;
+    const modules = ['core', 'middle', 'top'];
+    await moduleWith(db, 'core', 'a', { exports: ['x.org/core'] });
+    await moduleWith(db, 'middle', 'a', { exports: ['x.org/middle'], imports: ['x.org/core'] });
+    await moduleWith(db, 'top', 'a', { imports: ['x.org/core', 'x.org/middle'] });
+    for (const module of modules) await buildFit(db, module);
+    for (const module of modules) await look(module);
+    for (const module of modules) running.add(module);
+    await moduleWith(db, 'core', 'b', { exports: ['x.org/core'] });
+    await buildFit(db, 'core', 'core, moved');
+    await start();
+    const top = async (): Promise<{ line: string; wait: number } | null> =>
+      (
+        await db.query<{ line: string; wait: number }>(
+          `select line, extract(epoch from due_at - compared_at)::float8 as wait from module where name = 'top' and situation = 'waiting'`,
+        )
+      )[0] ?? null;
+    const found = await eventually(top);
+    expect(found.line).toContain('waiting for middle');
+    expect(found.wait).toBeGreaterThan(0);
+    expect(found.wait).toBeLessThanOrEqual(15);
+    expect(nudges('middle')).toBe(1);
+    expect(nudges('top')).toBe(0);
+    await buildFit(db, 'middle', 'middle, moved');
+    await eventually(() => nudges('top') === 1);
   });
 
   it('loses nothing while Temporal is away', async () => {

@@ -292,7 +292,7 @@ describe('a version', () => {
   });
 });
 
-const atOnce = { answerMs: 0, waitMs: 0 };
+const atOnce = { answerMs: 0, answeredMs: 0, waitMs: 0 };
 
 describe('what is nudged', () => {
   it('is what moved since it was compared and nudged; the sweep takes it anyway, and what is due', async () => {

@@ -306,7 +306,7 @@ describe('two that do not see one another', () => {
 });
 
 /** Longer than a test takes, and less. */
-const held = { answerMs: 0, waitMs: 60_000 };
+const held = { answerMs: 0, answeredMs: 0, waitMs: 60_000 };
 
 describe('a module that waits', () => {
   it('is not told of every answer below it, and at once of the last', async () => {
@@ -340,11 +340,24 @@ describe('a module that waits', () => {
     await moduleWith(db, 'left', 'b', { exports: ['x.org/left'], imports: ['x.org/core'] });
     await open(db, 'left');
     await recordComparison(db, compare(await factsOf(db, 'left'), times));
-    const grace = { answerMs: 60_000, waitMs: 0 };
+    const grace = { answerMs: 60_000, answeredMs: 60_000, waitMs: 0 };
     await moduleWith(db, 'core', 'b', { exports: ['x.org/core'] });
     const told = async (after: number): Promise<string[]> =>
       (await changedModules(db, 100, new Date(Date.now() + after), grace)).map(({ name }) => name);
     expect(await told(0)).not.toContain('left');
     expect(await told(grace.answerMs)).toContain('left');
+  });
+
+  it('for a build that was answered just now is woken by the answer, and told if that was lost', async () => {
+    await diamond();
+    await moduleWith(db, 'bottom', 'b', { imports: ['x.org/left'] });
+    const opened = await open(db, 'bottom');
+    await recordComparison(db, compare(await factsOf(db, 'bottom'), times));
+    await answerFit(db, opened, 'bottom');
+    const grace = { answerMs: 0, answeredMs: 60_000, waitMs: 0 };
+    const told = async (after: number): Promise<string[]> =>
+      (await changedModules(db, 100, new Date(Date.now() + after), grace)).map(({ name }) => name);
+    expect(await told(0)).not.toContain('bottom');
+    expect(await told(grace.answeredMs)).toContain('bottom');
   });
 });

@@ -10,7 +10,7 @@ import { namesOf } from '../inventory/graphMesh';
 import { commitOf, digest, fitAnswer, openStore, valid } from '../inventory/store';
 import { type TemporalNamespace, temporalNamespace } from '../support/servers';
 
-const atOnce = { answerMs: 0, waitMs: 0 };
+const atOnce = { answerMs: 0, answeredMs: 0, waitMs: 0 };
 
 const NAMES = ['core', 'left', 'right', 'bottom'] as const;
 const imports: Record<string, readonly string[]> = { core: [], left: ['m/core'], right: ['m/core'], bottom: ['m/left', 'm/right'] };
