@@ -13,9 +13,11 @@ import { planOverTurbo } from './figures/planOverTurbo';
 import { reportsPerSecond } from './figures/reportsPerSecond';
 import { setupSeconds } from './figures/setupSeconds';
 import { sweepTenThousand } from './figures/sweepTenThousand';
+import { wideChange } from './figures/wideChange';
 
 const benchmarks: readonly Benchmark[] = [
   sweepTenThousand,
+  wideChange,
   affected,
   noopOverNinja,
   reportsPerSecond,

@@ -98,3 +98,6 @@ begin
     join binding b on b.provider = changed.module and b.provider_node = changed.node));
   return null;
 end $$;
+
+-- Each status says which modules came out otherwise; they are few.
+create index build_unlike on build (module, closure) where not_reproducible;
