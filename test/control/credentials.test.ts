@@ -169,6 +169,17 @@ test('is the same for who makes and who holds it, is rotated, outlives a host th
   await eventually(async () => (await world.count('credential')) === 0, waiting);
 }, 120_000);
 
+/** Null of what is no file, and of one that a host put away between listing and reading: it writes beside and renames. */
+function statAndText(file: string): { mode: number; text: string } | null {
+  try {
+    const stat = statSync(file);
+    return stat.isFile() ? { mode: stat.mode, text: readFileSync(file, 'latin1') } : null;
+  } catch (error) {
+    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return null;
+    throw error;
+  }
+}
+
 /** Where one of the secrets stands but in files that are their owner's alone. */
 async function exposures(...secrets: string[]): Promise<string[]> {
   const tables = await world.db.query<{ name: string }>("select tablename as name from pg_tables where schemaname = 'public'");
@@ -177,9 +188,9 @@ async function exposures(...secrets: string[]): Promise<string[]> {
     for (const { name } of tables)
       if ((await world.count(`"${name}" t where t::text like '%' || $1 || '%'`, [secret])) > 0) found.push(`table ${name}`);
     for (const path of readdirSync(machines, { recursive: true }) as string[]) {
-      const file = join(machines, path);
-      if (!statSync(file).isFile() || !readFileSync(file, 'latin1').includes(secret)) continue;
-      if ((statSync(file).mode & 0o077) !== 0 || !/root\/(etc\/app\.env|db\/app-db\.pass|seen)$/.test(path)) found.push(path);
+      const file = statAndText(join(machines, path));
+      if (file === null || !file.text.includes(secret)) continue;
+      if ((file.mode & 0o077) !== 0 || !/root\/(etc\/app\.env|db\/app-db\.pass|seen)$/.test(path)) found.push(path);
     }
     for (const pid of readdirSync('/proc').filter((entry) => /^\d+$/.test(entry))) {
       try {
