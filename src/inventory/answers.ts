@@ -55,8 +55,10 @@ async function takeIn(tx: Db, asked: Asked, answer: Answer, now: Date, times: Ti
     await takeInspection(tx, asked, answer, now);
     return null;
   }
-  if (answer.kind === 'build' && (answer.outcome === 'fit' || answer.outcome === 'failed')) {
-    await takeVerdict(tx, answer, now);
+  const reach =
+    answer.kind === 'build' && 'missing' in answer && answer.missing !== undefined ? await reachOf(tx, answer.request, answer.missing) : null;
+  if (answer.kind === 'build' && (answer.outcome === 'fit' || (answer.outcome === 'failed' && reach?.isInputNow !== true))) {
+    await takeVerdict(tx, answer, reach, now);
     return null;
   }
   // An environmental answer ends its own attempt and nothing else.
@@ -65,15 +67,12 @@ async function takeIn(tx: Db, asked: Asked, answer: Answer, now: Date, times: Ti
     await endStopped(tx, [answer.request], now);
     return null;
   }
-  if (answer.kind === 'build' && answer.outcome === 'environment' && answer.missing !== undefined) {
-    const reaches = await reachesFor(tx, answer.request, answer.missing);
-    if (reaches !== null) {
-      const [build] = await tx.query<{ inputs: Input[] }>('select inputs from build where id = $1', [answer.request]);
-      await takeVerdict(tx, { ...answer, outcome: 'failed', reason: reaches, inputs: build?.inputs ?? [] }, now);
-      return null;
-    }
+  if (answer.kind === 'build' && answer.outcome === 'environment' && reach?.isInputNow === false) {
+    const [build] = await tx.query<{ inputs: Input[] }>('select inputs from build where id = $1', [answer.request]);
+    await takeVerdict(tx, { ...answer, outcome: 'failed', inputs: build?.inputs ?? [] }, reach, now);
+    return null;
   }
-  const said = 'reason' in answer ? answer.reason : 'the builder stopped it';
+  const said = reach?.says ?? ('reason' in answer ? answer.reason : 'the builder stopped it');
   const reason = toText('step' in answer ? `${answer.step}: ${said}` : said);
   const [retry] = await tryAgain(tx, [{ request: answer.request, attempt: answer.attempt, reason }], now, times);
   return retry === undefined ? null : { reason, delayMs: retry.delayMs };
@@ -124,7 +123,7 @@ async function takeInspection(tx: Db, asked: Asked, answer: Exclude<InspectAnswe
 type VerdictAnswer = Pick<Extract<BuildAnswer, { outcome: 'fit' }>, 'request' | 'builder' | 'inputs' | 'log' | 'steps'> &
   (
     | Pick<Extract<BuildAnswer, { outcome: 'fit' }>, 'outcome' | 'artifacts' | 'provenance' | 'check'>
-    | Pick<Extract<BuildAnswer, { outcome: 'failed' }>, 'outcome' | 'step' | 'reason' | 'missing'>
+    | Pick<Extract<BuildAnswer, { outcome: 'failed' }>, 'outcome' | 'step' | 'reason'>
   );
 
 /**
@@ -132,10 +131,9 @@ type VerdictAnswer = Pick<Extract<BuildAnswer, { outcome: 'fit' }>, 'request' | 
  * build of a commit with the inputs of an earlier one made what that made: its digests stay in force, and others are the
  * observation that the build is not reproducible. What only tests use makes no artifact.
  */
-async function takeVerdict(tx: Db, answer: VerdictAnswer, now: Date): Promise<void> {
+async function takeVerdict(tx: Db, answer: VerdictAnswer, reach: Reach | null, now: Date): Promise<void> {
   const failed = answer.outcome === 'failed' ? answer : null;
   const fit = answer.outcome === 'fit' ? answer : null;
-  const reaches = failed === null ? null : await reachesFor(tx, answer.request, failed.missing ?? []);
   await lockGraph(tx);
   const ended = await tx.query(
     `with made as (
@@ -172,7 +170,7 @@ async function takeVerdict(tx: Db, answer: VerdictAnswer, now: Date): Promise<vo
     [
       answer.request,
       answer.outcome,
-      failed === null ? null : toText(reaches ?? failed.reason),
+      failed === null ? null : toText(reach?.says ?? failed.reason),
       failed?.step ?? null,
       toJson(answer.inputs),
       now,
@@ -187,24 +185,31 @@ async function takeVerdict(tx: Db, answer: VerdictAnswer, now: Date): Promise<vo
   if (ended.length > 0) await endAnswered(tx, answer.request, now);
 }
 
+interface Reach {
+  readonly says: string;
+  /** Nobody knew when the build was asked for: the module that exports it was inspected while it ran. No fault of the code. */
+  readonly isInputNow: boolean;
+}
+
 /** What the build reached for that a module of the mesh exports and its closure lacks; null: nothing. */
-async function reachesFor(
-  tx: Db,
-  request: string,
-  missing: ReadonlyArray<{ readonly language: string; readonly name: string }>,
-): Promise<string | null> {
+async function reachOf(tx: Db, request: string, missing: ReadonlyArray<{ readonly language: string; readonly name: string }>): Promise<Reach | null> {
   if (missing.length === 0) return null;
-  const [found] = await tx.query<{ module: string; name: string }>(
-    `select e.module, e.name
+  await lockGraph(tx);
+  const [found] = await tx.query<{ module: string; name: string; isInputNow: boolean }>(
+    `select e.module, e.name, m.head_commit = b.commit
+       and exists (select from build_edge x where x.module = b.module and x.input = e.module and x.artifact = e.artifact) as "isInputNow"
      from jsonb_array_elements($2::jsonb) with ordinality s (value, place)
      join build b on b.id = $1
+     join module m on m.name = b.module
      join module_export e on e.language = s.value ->> 'language' and e.name = s.value ->> 'name' and e.module <> b.module
      where not exists (select from jsonb_array_elements(b.inputs) i where i ->> 'module' = e.module and i ->> 'artifact' = e.artifact)
      order by s.place, e.since, e.module limit 1`,
     [request, toJson(missing)],
   );
   if (found === undefined) return null;
-  return `reaches for ${found.module} (${found.name}), which is not in its closure: import it in code that Tally can read`;
+  const { module, name, isInputNow } = found;
+  if (isInputNow) return { isInputNow, says: `${module} (${name}) became an input of it while it was built` };
+  return { isInputNow, says: `reaches for ${module} (${name}), which is not in its closure: import it in code that Tally can read` };
 }
 
 /** The whole log is in the registry by now. */
