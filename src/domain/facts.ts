@@ -120,7 +120,7 @@ export interface OpenImport {
   readonly name: string;
   readonly file: string;
   readonly line: number;
-  /** The one that came last. */
+  /** One that is likely the last to be inspected: whose source has not been read, else the one that came last. */
   readonly module: string;
   readonly hasOthers: boolean;
   /** When one of them was last added, seen to move, or its inspection got on. */

@@ -94,8 +94,13 @@ export class Scratch {
       const holder = this.holder(exported, one);
       return holder === one.module ? [] : [`${one.module}: ${one.name} of ${holder}`];
     });
-    const edges = this.edges(base, exported);
-    this.settleEffective(base, edges);
+    let edges = this.edges(base, exported);
+    // What is effective says what is still exported, and that again what is effective.
+    for (let before = ''; before !== JSON.stringify([...this.effective].sort()); ) {
+      before = JSON.stringify([...this.effective].sort());
+      this.settleEffective(base, edges);
+      edges = this.edges(base, exported);
+    }
     const cyclic = base.modules.map(({ name }) => name).filter((name) => this.reaches(edges, name, name));
     this.followOutside(base, exported);
     const ready = base.modules.filter(({ name, head }) => inspectionOf(base, name, head)?.outcome === 'valid');
@@ -133,8 +138,9 @@ export class Scratch {
   }
 
   private unresolved(base: Base, exported: ReturnType<Scratch['exported']>, module: string): Imported[] {
+    const all = [...exported, ...this.kept(base, exported)];
     return this.imports(base, module).filter(
-      ({ language, candidates }) => !exported.some((one) => one.language === language && candidates.includes(one.name)),
+      ({ language, candidates }) => !all.some((one) => one.language === language && candidates.includes(one.name)),
     );
   }
 
@@ -179,6 +185,17 @@ export class Scratch {
     );
   }
 
+  /** What an effective build of another commit than the one that gives the exports carries besides. */
+  private kept(base: Base, exported: ReturnType<Scratch['exported']>): ReturnType<Scratch['exported']> {
+    return base.modules.flatMap(({ name: module }) => {
+      const commit = base.builds.find(({ id }) => id === this.effective.get(module))?.commit ?? null;
+      if (commit === null || commit === this.edgesCommit.get(module)) return [];
+      return (inspectionOf(base, module, commit)?.exports ?? [])
+        .filter(({ language, name }) => !exported.some((one) => one.module === module && one.language === language && one.name === name))
+        .map(({ language, name, artifact }) => ({ module, language, name, artifact }));
+    });
+  }
+
   private holder(exported: ReturnType<Scratch['exported']>, of: { readonly language: string; readonly name: string }): string | null {
     const all = exported.filter((one) => one.language === of.language && one.name === of.name);
     all.sort((a, b) => (this.since.get(keyOf(a)) ?? 0) - (this.since.get(keyOf(b)) ?? 0) || (a.module < b.module ? -1 : 1));
@@ -186,13 +203,16 @@ export class Scratch {
   }
 
   private edges(base: Base, exported: ReturnType<Scratch['exported']>): Edge[] {
+    const kept = this.kept(base, exported);
     const found = base.modules.flatMap(({ name: module }) =>
       (inspectionOf(base, module, this.edgesCommit.get(module) ?? null)?.imports ?? []).flatMap(({ language, candidates, test }): Edge[] => {
         for (const name of candidates) {
-          const holder = this.holder(exported, { language, name });
+          const isIt = (one: (typeof kept)[number]): boolean => one.language === language && one.name === name;
+          const [keeper] = kept.filter(isIt).sort((a, b) => (a.module < b.module ? -1 : 1));
+          const holder = keeper?.module ?? this.holder(exported, { language, name });
           if (holder === null) continue;
-          if (exported.some((one) => one.module === module && one.language === language && one.name === name)) return [];
-          const artifact = exported.find((one) => one.module === holder && one.language === language && one.name === name)?.artifact ?? '';
+          if ([...kept, ...exported].some((one) => one.module === module && isIt(one))) return [];
+          const artifact = [...kept, ...exported].find((one) => one.module === holder && isIt(one))?.artifact ?? '';
           return [{ module, input: holder, artifact, test }];
         }
         return [];

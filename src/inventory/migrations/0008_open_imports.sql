@@ -51,20 +51,21 @@ create function uninspected(seen timestamptz) returns table (name text, came tim
     and not exists (select from inspection i where i.module = m.name and i.commit = m.head_commit)
 $$;
 
--- What a stale module with an open import waits for: one of those, the one that came last, and when any of them last got on.
+-- What a stale module with an open import waits for: one of those, which is likely the last to be inspected, and when any of them last got on.
 create function open_import_of(start text) returns jsonb language sql stable
   set plan_cache_mode = force_generic_plan set enable_seqscan = off set random_page_cost = 1.1 as $$
   with unread as (
-    select u.name, u.came, r.at from module m
+    select u.name, u.came, r.at, x.head_commit is null as is_unread from module m
     join inspection i on i.module = m.name and i.commit = m.head_commit
     cross join uninspected(i.answered_at) u
+    join module x on x.name = u.name
     left join lateral (
       select max(greatest(r.requested_at, r.published_at, r.taken_at, r.beat_at)) as at from request r
       where r.module = u.name and r.kind = 'inspect' and r.state in ('requested', 'published', 'taken') and r.trouble_since is null
     ) r on true
     where m.name = start
   ), said as (
-    select (array_agg(name order by came desc, name))[1] as module, count(*) > 1 as "hasOthers", iso(greatest(max(came), max(at))) as "progressAt" from unread
+    select (array_agg(name order by is_unread desc, came desc, name))[1] as module, count(*) > 1 as "hasOthers", iso(greatest(max(came), max(at))) as "progressAt" from unread
   )
   select m.open_import || to_jsonb(s) from module m cross join said s where m.name = start and s.module is not null
 $$;
