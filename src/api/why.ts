@@ -127,8 +127,10 @@ function unlikeFacts({ module, effective }: Facts, files: readonly string[] | nu
 }
 
 function decisionFacts(facts: Facts, comparison: Comparison): string[] {
-  const { effectiveDeclare, meshDeclare, approved, hold, again } = facts;
-  const sentences = [`declare: ${effectiveDeclare ?? meshDeclare}, said by ${effectiveDeclare === null ? 'the mesh' : 'its manifest'}`];
+  const { effective, inspection, effectiveDeclare, meshDeclare, approved, hold, again } = facts;
+  // Before the first fit build it is the head's manifest that will say it.
+  const own = effective === null ? (inspection?.declare ?? null) : effectiveDeclare;
+  const sentences = [`declare: ${own ?? meshDeclare}, said by ${own === null ? 'the mesh' : 'its manifest'}`];
   if (approved !== null) sentences.push(`declare: ${approved.by} said to declare ${approved.buildId}`);
   if (again !== null) sentences.push(`again: ${again.by} asked for another try at ${minuteOf(again.at)}`);
   if (hold !== null) sentences.push(`held: by ${hold.by} since ${minuteOf(hold.at)}${unlessSaid(hold.why, comparison)}`);

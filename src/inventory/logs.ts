@@ -74,11 +74,18 @@ export async function readLog(db: Db, requestId: string, from: LogCursor | null)
   return { ...row, next: last === undefined ? start : { attempt: last.attempt, number: last.number + 1 } };
 }
 
-/** The newest request of a module, a build that runs first; of the given id or start of a commit where one is given. */
+/**
+ * The request of a module that its line speaks of: a build that runs, else the one whose verdict counts, which is an old one where
+ * inputs are again what they were, else the newest; of the given id or start of a commit where one is given.
+ */
 export async function latestRequest(db: Db, module: string, ref: string | null): Promise<string | null> {
   const [row] = await db.query<{ id: string }>(
-    `select id from request where module = $1 and ($2::text is null or id = $2 or starts_with(commit, $2))
-     order by (kind = 'build' and state = 'taken') desc, kind = 'build' desc, requested_at desc, id desc limit 1`,
+    `with judged as materialized (
+       select b.id from module m join build b on b.module = m.name and b.closure = m.closure and b.verdict is not null
+       where m.name = $1 order by b.try_number desc, b.id desc limit 1
+     )
+     select id from request where module = $1 and ($2::text is null or id = $2 or starts_with(commit, $2))
+     order by (kind = 'build' and state = 'taken') desc, id in (select id from judged) desc, kind = 'build' desc, requested_at desc, id desc limit 1`,
     [module, ref],
   );
   return row?.id ?? null;

@@ -3,7 +3,7 @@ import { whyChains } from '../../src/api/whyChain';
 import { compare } from '../../src/domain/comparison';
 import type { BuildFacts, Facts, GraphFacts } from '../../src/domain/facts';
 import { defaultTimes } from '../../src/domain/times';
-import { graph, inStep } from '../support/facts';
+import { build, graph, inStep, inspection } from '../support/facts';
 
 const since = '2026-11-29T14:50:00.000Z';
 const NOTHING = { remedy: null, comparedAt: null, chain: [], unlike: null, unmade: [] };
@@ -31,6 +31,14 @@ test('what settles or is missing is told once, in its chain, and so is what does
   expect(times('invalid syntax', stale({ unparsed: ['a.py:3 invalid syntax'] }))).toHaveLength(1);
   expect(times('meshboard → core → meshboard', stale({ cycle: ['meshboard', 'core', 'meshboard'] }))).toHaveLength(1);
   expect(times('2026-11-29T14:50Z', stale({}))).toEqual(['built: aaaaaaa not yet with these inputs, stale since 2026-11-29T14:50Z']);
+});
+
+test('before the first fit build the head’s manifest says whether it declares itself, and the mesh where that is silent', () => {
+  const facts = inStep({ effective: null, effectiveDeclare: null, meshDeclare: 'ask' });
+  const said = (one: Facts): string[] => whyOf(one, compare(one, defaultTimes), NOTHING).facts.filter((fact) => fact.startsWith('declare: '));
+  expect(said(facts)).toEqual(['declare: auto, said by its manifest']);
+  expect(said({ ...facts, inspection: inspection({ declare: null }) })).toEqual(['declare: ask, said by the mesh']);
+  expect(said({ ...facts, effective: build(), inspection: inspection({ declare: 'auto' }) })).toEqual(['declare: ask, said by the mesh']);
 });
 
 test('what stands in the reason is no fact again, and any other cause is', () => {

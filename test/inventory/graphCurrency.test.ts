@@ -1,5 +1,5 @@
 import { compare } from '../../src/domain/comparison';
-import { changedModules, type Db, openBuild, recordAnswer, recordComparison } from '../../src/inventory';
+import { changedModules, type Db, latestRequest, openBuild, recordAnswer, recordComparison } from '../../src/inventory';
 import type { Answer } from '../../src/schema/messages';
 import { answerFit, buildFailed, buildFit, bumpedBy, factsOf, inputs, inspectCode, isStale, moduleWith, open, stale } from './graphMesh';
 import { commitOf, digest, environment, failed, openStore, read, tick, times } from './store';
@@ -169,6 +169,7 @@ describe('a change', () => {
     await buildFit(db, 'left', 'left, moved');
     await read(db, 'core', commitOf('a'));
     expect(await factsOf(db, 'left')).toMatchObject({ headBuild: { id: before?.id }, effective: { id: before?.id } });
+    expect(await latestRequest(db, 'left', null)).toBe(before?.id);
     expect(await stale(db)).toEqual([]);
   });
 });
