@@ -105,8 +105,10 @@ test('a head that failed says in what it differs from the build that is effectiv
   await buildFailed(api.db, 'board-types');
   expect(await chains('board-types')).toEqual(['source: board-types: source moved aaaaaaa → bbbbbbb', moved]);
   await moduleWith(api.db, 'core', 'c', { exports: ['x.org/renamed'] });
+  await buildFit(api.db, 'core', 'core, renamed');
   await buildFailed(api.db, 'board-types');
   expect((await chains('board-types'))[1]).toBe('gone: board-types ← core: core/out is no input any more; it was built with DIGEST');
+  await moduleWith(api.db, 'core', 'd', { exports: ['x.org/renamed'] });
   expect(await plan()).toContainEqual('1 build core');
   const { standing } = planAnswer.parse((await api.call('GET', '/api/v1/plan')).body);
   expect(standing).toEqual([{ module: 'board-types', situation: 'failed' }]);

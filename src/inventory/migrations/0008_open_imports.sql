@@ -122,7 +122,8 @@ declare moved text[] := array(
   select name from (select name, head_commit from new_rows except select name, head_commit from old_rows) moved);
 begin
   perform settle_graph(moved);
-  if exists (select name from new_rows where trouble_kind is not null except select name from old_rows where trouble_kind is not null) then
+  -- A head may move back to what is inspected.
+  if cardinality(moved) > 0 or exists (select name from new_rows where trouble_kind is not null except select name from old_rows where trouble_kind is not null) then
     perform lock_graph();
     perform tell_open('-infinity');
   end if;
