@@ -127,6 +127,8 @@ begin
         union
         select unnest(concerned || turned));
       exit when cardinality(owed) = 0;
+      -- One input less that is missing is a fact, also where another one keeps the closure unknown.
+      perform bump_modules(array(select name from module where name = any (owed) and closure is null and stale_since is not null));
     end;
   end loop;
   perform tell_waiting(stirred);
