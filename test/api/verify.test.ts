@@ -1,5 +1,4 @@
 /** `verify` over a real registry, with artifacts that a builder's own code pushed and signed. */
-import { execFile } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -12,10 +11,10 @@ import { failure } from '../../src/schema/api';
 import { type VerifyAnswer, verifyAnswer } from '../../src/schema/graphApi';
 import type { Input } from '../../src/schema/messages';
 import { type Called, startApi, type TestApi } from '../support/api';
+import { asking, type Ran, runTally } from '../support/command';
 import { answeredBuild, COMMITS, inStep } from '../support/meshes';
 import { registryUrl } from '../support/servers';
 
-const BIN = join(__dirname, '..', '..', 'bin', 'tally.js');
 const registry = createRegistryClient({ url: registryUrl() });
 const mine = generateKeyPair();
 const other = generateKeyPair();
@@ -150,15 +149,8 @@ test('a closure that does not follow from what it was built of is not right, and
 });
 
 describe('the command', () => {
-  async function tally(words: readonly string[], env: Record<string, string> = {}): Promise<{ status: number; out: string; err: string }> {
-    return await new Promise((resolve) => {
-      execFile(
-        process.execPath,
-        [BIN, 'verify', ...words],
-        { cwd: folder, timeout: 20_000, env: { PATH: process.env.PATH, HOME: folder, TALLY_URL: api.url, TALLY_TOKEN: api.token, ...env } },
-        (error, out, err) => resolve({ status: error === null ? 0 : Number(error.code), out, err }),
-      );
-    });
+  function tally(words: readonly string[], env: Record<string, string> = {}): Promise<Ran> {
+    return runTally(['verify', ...words], { cwd: folder, env: { ...asking(api), ...env } });
   }
 
   test('says one finding a line, and ends with 1 when one of them is not right', async () => {

@@ -1,33 +1,11 @@
 /** `tally build --check` as a person types it, beside a control plane whose builder answers. */
-import { execFile } from 'node:child_process';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { startApi, type TestApi } from '../support/api';
+import { apiOfFile } from '../support/api';
+import { asking, type Ran, runTally } from '../support/command';
 import { eventually } from '../support/eventually';
 import { COMMITS, inStep } from '../support/meshes';
 
-const BIN = join(__dirname, '..', '..', 'bin', 'tally.js');
-
-let api: TestApi;
-
-beforeAll(async () => {
-  api = await startApi();
-});
-
-beforeEach(async () => {
-  await api.reset();
-});
-
-afterAll(() => api.close());
-
-function tally(...words: string[]): Promise<{ status: number; out: string }> {
-  const env = { PATH: process.env.PATH, TZ: 'UTC', HOME: tmpdir(), TALLY_URL: api.url, TALLY_TOKEN: api.token };
-  return new Promise((resolve) => {
-    execFile(process.execPath, [BIN, ...words], { cwd: tmpdir(), timeout: 20_000, env }, (error, out) =>
-      resolve({ status: error === null ? 0 : Number(error.code), out }),
-    );
-  });
-}
+const api = apiOfFile();
+const tally = (...words: string[]): Promise<Ran> => runTally(words, { env: asking(api) });
 
 describe('tally build --check', () => {
   /** A build that was asked to be made twice, and answered so. */

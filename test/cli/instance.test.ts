@@ -1,30 +1,14 @@
 /** Providers as an operator meets them: refusals at assign, a choice, what is made, new secrets. */
-import { execFile } from 'node:child_process';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { declareBuild, recordNodeBeats } from '../../src/inventory';
 import { generateSealKeyPair } from '../../src/link';
 import { moduleAnswer, nodeAnswer } from '../../src/schema/api';
 import { instanceList, instanceRow } from '../../src/schema/wiringApi';
 import { A, beat, fitBuild, module, node, send, tick, times } from '../inventory/store';
-import { startApi, type TestApi } from '../support/api';
+import { apiOfFile } from '../support/api';
+import { asking, type Ran, runTally } from '../support/command';
 
-const BIN = join(__dirname, '..', '..', 'bin', 'tally.js');
-
-let api: TestApi;
-beforeAll(async () => {
-  api = await startApi();
-});
-afterAll(() => api.close());
-
-function tally(...words: string[]): Promise<{ status: number; out: string; err: string }> {
-  const env = { PATH: process.env.PATH, TZ: 'UTC', HOME: tmpdir(), TALLY_URL: api.url, TALLY_TOKEN: api.token };
-  return new Promise((resolve) => {
-    execFile(process.execPath, [BIN, ...words], { cwd: tmpdir(), timeout: 20_000, env }, (error, out, err) =>
-      resolve({ status: error === null ? 0 : Number(error.code), out, err }),
-    );
-  });
-}
+const api = apiOfFile();
+const tally = (...words: string[]): Promise<Ran> => runTally(words, { env: asking(api) });
 
 const provides = { provides: [{ instantiation: 'database', secrets: ['password'], gives: { password: '${secret.password}' } }] };
 

@@ -1,12 +1,9 @@
 /** What an operator sets up before anyone has a token: real store and broker, and the command as it is typed. */
-import { execFile } from 'node:child_process';
-import { join } from 'node:path';
 import { connect } from 'amqplib';
 import { type Db, getMesh, openInventory, whoIs } from '../../src/inventory';
 import { startApi } from '../support/api';
+import { asking, type Ran, runTally } from '../support/command';
 import { freshDatabase, freshVhost } from '../support/servers';
-
-const BIN = join(__dirname, '..', '..', 'bin', 'tally.js');
 
 let databaseUrl: string;
 let db: Db;
@@ -20,13 +17,7 @@ afterAll(async () => {
   await db.close();
 });
 
-async function tally(words: readonly string[], env: Record<string, string>): Promise<{ status: number; out: string; err: string }> {
-  return await new Promise((resolve) => {
-    execFile(process.execPath, [BIN, ...words], { timeout: 20_000, env: { PATH: process.env.PATH, ...env } }, (error, out, err) => {
-      resolve({ status: error === null ? 0 : Number(error.code), out, err });
-    });
-  });
-}
+const tally = (words: readonly string[], env: Record<string, string>): Promise<Ran> => runTally(words, { env });
 
 test('the first token of a new mesh is made beside its store, and a second one voids it', async () => {
   const first = await tally(['mesh', 'token', 'ada', '--json'], { DATABASE_URL: databaseUrl });
@@ -41,7 +32,7 @@ test('the first token of a new mesh is made beside its store, and a second one v
 test('the mesh asks before it declares until an operator says otherwise, by the API and without the store', async () => {
   const api = await startApi();
   try {
-    const env = { TALLY_URL: api.url, TALLY_TOKEN: api.token, TZ: 'UTC' };
+    const env = asking(api);
     expect(await tally(['mesh', 'default'], env)).toEqual({
       status: 0,
       out: 'modules that do not say otherwise: ask, until somebody says otherwise\n',

@@ -7,51 +7,25 @@ import stringWidth from 'string-width';
 import type { z } from 'zod';
 import * as schema from '../../src/schema/api';
 import * as graphSchema from '../../src/schema/graphApi';
-import { startApi, type TestApi } from '../support/api';
-import { aGraph } from '../support/edges';
+import { apiOfFile } from '../support/api';
+import { asking, BIN, type Ran, runTally } from '../support/command';
 import { aDay, answeredBuild, COMMITS, inStep } from '../support/meshes';
 
-const BIN = join(__dirname, '..', '..', 'bin', 'tally.js');
-
-let api: TestApi;
+const api = apiOfFile();
 let elsewhere: string;
 
-beforeAll(async () => {
+beforeAll(() => {
   elsewhere = mkdtempSync(join(tmpdir(), 'tally-cli-'));
-  api = await startApi();
 });
 
-beforeEach(async () => {
-  await api.reset();
-});
+afterAll(() => rmSync(elsewhere, { recursive: true, force: true }));
 
-afterAll(async () => {
-  await api.close();
-  rmSync(elsewhere, { recursive: true, force: true });
-});
-
-interface Ran {
-  readonly status: number;
-  readonly out: string;
-  readonly err: string;
+function run(words: readonly string[], env: Record<string, string>, options: { cwd?: string; preload?: string } = {}): Promise<Ran> {
+  return runTally(words, { cwd: elsewhere, ...options, env: { HOME: elsewhere, ...env } });
 }
 
-async function run(words: readonly string[], env: Record<string, string>, options: { cwd?: string; preload?: string } = {}): Promise<Ran> {
-  const args = [...(options.preload === undefined ? [] : ['-r', options.preload]), BIN, ...words];
-  return await new Promise((resolve) => {
-    execFile(
-      process.execPath,
-      args,
-      { cwd: options.cwd ?? elsewhere, timeout: 20_000, env: { PATH: process.env.PATH, TZ: 'UTC', HOME: elsewhere, ...env } },
-      (error, out, err) => {
-        resolve({ status: error === null ? 0 : Number(error.code), out, err });
-      },
-    );
-  });
-}
-
-async function tally(...words: string[]): Promise<Ran> {
-  return await run(words, { TALLY_URL: api.url, TALLY_TOKEN: api.token });
+function tally(...words: string[]): Promise<Ran> {
+  return run(words, asking(api));
 }
 
 /** Clocks and durations differ from run to run; everything else is exact. */
@@ -342,69 +316,6 @@ test('tally doctor has a line for each thing, with what to do', async () => {
   expect([away.status, away.out]).toEqual([1, expect.stringMatching(/^not ok control plane/)]);
 });
 
-test('tally plan says what is next and because of what, and ends with 1 when there is anything', async () => {
-  await aDay(api.db);
-  const { status, out } = await tally('plan');
-  expect(status).toBe(1);
-  expect(out).toContain('meshboard');
-  expect(out).toContain('because source moved to 4f2c1a9');
-  await api.db.query('delete from module');
-  await api.db.query('delete from node');
-  expect(await tally('plan')).toMatchObject({ status: 0, out: 'nothing is to be done: source, built, declared and applied agree\n' });
-});
-
-describe('the graph', () => {
-  test('is a tree with the place of each import, of one module in either direction', async () => {
-    await aGraph(api.db);
-    expect(await tally('graph')).toEqual({
-      status: 0,
-      err: '',
-      out: [
-        'kiosk',
-        '└─ board-types  web/main.ts:1',
-        '   └─ core  types.go:3',
-        'meshboard',
-        '├─ board-types  board/board.go:7 · (above)',
-        '└─ core  main.go:12',
-        'probe',
-        '└─ core  probe_test.go:5 · tests only',
-        'without edges: site',
-        '',
-      ].join('\n'),
-    });
-    expect((await tally('graph', 'kiosk')).out).toBe('kiosk\n└─ board-types  web/main.ts:1\n   └─ core  types.go:3\n');
-    expect((await tally('graph', 'board-types', '--inbound')).out).toBe('board-types\n├─ kiosk  web/main.ts:1\n└─ meshboard  board/board.go:7\n');
-    expect((await tally('graph', '--dot')).out).toMatch(
-      /^digraph tally {\n[\s\S]*"probe" -> "core" \[label="probe_test.go:5", style=dashed\];\n}\n$/,
-    );
-  });
-
-  test('of a module that is not there, and a plan for it, are one line and a 2', async () => {
-    await aGraph(api.db);
-    for (const words of [
-      ['graph', 'meshbord'],
-      ['plan', '--if', 'meshbord'],
-    ]) {
-      expect(await tally(...words)).toEqual({ status: 2, out: '', err: 'there is no module meshbord: did you mean meshboard?\n' });
-    }
-  });
-
-  test('shows in module show with exports and evidence', async () => {
-    await aGraph(api.db);
-    const { out } = await tally('module', 'show', 'board-types');
-    expect(out).toMatch(/^builds on\n {2}core {2}types.go:3 {2}example.com\/core$/m);
-    expect(out).toMatch(/^built on by\n {2}kiosk {6}web\/main.ts:1 {5}example.com\/board-types$/m);
-  });
-
-  test('answers what a change would bring before it is made, with 1', async () => {
-    await aGraph(api.db);
-    const { status, out } = await tally('plan', '--if', 'board-types');
-    expect([status, out.split('\n')[0]]).toEqual([1, '1  build  board-types           on no node']);
-    expect(out).toContain('because kiosk ← board-types (web/main.ts:1); after board-types; may be cut\n');
-    expect((await tally('plan')).status).toBe(0);
-  });
-});
-
 describe('every verb', () => {
   test('has a help with examples', async () => {
     const { out } = await tally('--help');
@@ -424,7 +335,7 @@ describe('every verb', () => {
     const preload = join(elsewhere, 'loaded.js');
     writeFileSync(preload, `process.on('exit', () => process.stderr.write(Object.keys(require.cache).join('\\n')));`);
     await inStep(api.db, 'core');
-    const { err } = await run(['status'], { TALLY_URL: api.url, TALLY_TOKEN: api.token }, { preload });
+    const { err } = await run(['status'], asking(api), { preload });
     const packages = new Set([...err.matchAll(/node_modules\/((?:@[^/]+\/)?[^/]+)\//g)].map(([, name]) => name));
     expect([...packages].sort()).toEqual(['commander', 'picocolors']);
   });
@@ -440,7 +351,7 @@ describe('completion', () => {
       `tally() { ${process.execPath} ${BIN} "$@"; }\n${out}\nCOMP_WORDS=(tally ${words}); COMP_CWORD=${line.length}; _tally; echo "\${COMPREPLY[@]}"\n`,
     );
     return await new Promise((resolve, reject) => {
-      const env = { PATH: process.env.PATH, HOME: elsewhere, TALLY_URL: api.url, TALLY_TOKEN: api.token };
+      const env = { PATH: process.env.PATH, HOME: elsewhere, ...asking(api) };
       execFile('bash', ['--norc', script], { env, timeout: 20_000 }, (error, stdout) => (error === null ? resolve(stdout.trim()) : reject(error)));
     });
   }
