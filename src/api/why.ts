@@ -82,9 +82,9 @@ function graphFacts({ graph }: Facts): string[] {
   return [...(inputs.length === 0 ? [] : [`inputs: ${named.join(', ')}${more}`]), ...(openImport === null ? [] : [openImportFact(openImport)])];
 }
 
-function openImportFact({ name, file, line, module, hasOthers, progressAt }: OpenImport): string {
-  const unread = hasOthers ? `${module} and others have` : `${module} has`;
-  return `unknown: nobody exports ${name} (${file}:${line}), and ${unread} not been inspected yet, last progress ${minuteOf(progressAt)}`;
+/** What is waited for because of that import stands in the reason. */
+function openImportFact({ name, module, hasOthers, progressAt }: OpenImport): string {
+  return `not inspected yet: ${module}${hasOthers ? ' and others' : ''}, which may export ${name}, last progress ${minuteOf(progressAt)}`;
 }
 
 function listed(sentences: readonly string[]): string[] {

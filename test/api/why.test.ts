@@ -41,6 +41,15 @@ test('before the first fit build the head’s manifest says whether it declares 
   expect(said({ ...facts, effective: build(), inspection: inspection({ declare: 'auto' }) })).toEqual(['declare: ask, said by the mesh']);
 });
 
+test('what has not been read that may export an import is told with its progress, and the import once', () => {
+  const openImport = { name: 'x.org/core', file: 'a.go', line: 3, module: 'core', hasOthers: true, progressAt: since };
+  const facts = stale({ openImport });
+  expect(times('not inspected yet', { ...facts, now: since })).toEqual([
+    'not inspected yet: core and others, which may export x.org/core, last progress 2026-11-29T14:50Z',
+  ]);
+  expect(times('a.go:3', { ...facts, now: since })).toHaveLength(1);
+});
+
 test('what stands in the reason is no fact again, and any other cause is', () => {
   const failed = { ...(inStep().headBuild as BuildFacts), verdict: 'failed' as const, reason: '1 of 14 tests' };
   const hold = { by: 'ada', why: 'fair week', at: since, buildId: null };
