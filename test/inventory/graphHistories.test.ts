@@ -93,6 +93,29 @@ class History {
   }
 }
 
+const nothing: Code = { exports: [], imports: [], unparsed: [] };
+
+/** Found once: a head that moves back to what is inspected, and one missing input that comes where another is missing still. */
+const FOUND: Array<[Step[]]> = [
+  [
+    [
+      { kind: 'head', module: 'e', letter: 'a', code: nothing },
+      { kind: 'head', module: 'e', letter: 'c', code: null },
+      { kind: 'head', module: 'b', letter: 'a', code: { ...nothing, imports: ['x.org/a'] } },
+      { kind: 'head', module: 'e', letter: 'a', code: nothing },
+    ],
+  ],
+  [
+    [
+      { kind: 'head', module: 'b-c', letter: 'a', code: { ...nothing, imports: ['x.org/b-c', 'x.org/a'] } },
+      { kind: 'head', module: 'a', letter: 'a', code: { ...nothing, exports: ['out=x.org/b-c'], imports: ['x.org/a'] } },
+      { kind: 'open', module: 'a', again: false },
+      { kind: 'head', module: 'd', letter: 'a', code: { ...nothing, exports: ['out=x.org/a'] } },
+      { kind: 'answer', which: 0, content: '1' },
+    ],
+  ],
+];
+
 interface Seen {
   readonly version: number;
   readonly isOpen: boolean;
@@ -146,7 +169,7 @@ it('kept step by step the graph is the one made from scratch, whatever happened,
       await db.query('select settle_graph(array(select name from module))');
       expect(await keptGraph(db)).toEqual(kept);
     }),
-    { numRuns: Number(process.env.RUNS ?? 40) },
+    { numRuns: Number(process.env.RUNS ?? 40), examples: FOUND },
   );
 }, 300_000);
 

@@ -8,6 +8,7 @@ import type { Answer, Input } from '../../src/schema/messages';
 import type { ModuleInput } from '../../workflows/shared';
 import { namesOf } from '../inventory/graphMesh';
 import { commitOf, digest, fitAnswer, openStore, valid } from '../inventory/store';
+import { eventually } from '../support/eventually';
 import { type TemporalNamespace, temporalNamespace } from '../support/servers';
 
 const atOnce = { answerMs: 0, answeredMs: 0, waitMs: 0 };
@@ -59,19 +60,30 @@ class Diamond {
 
   /** Answers what is asked, one at a time, that of these modules first, until all are in step. */
   async untilInStep(...first: readonly string[]): Promise<void> {
-    const deadline = Date.now() + GIVE_UP_MS;
-    for (;;) {
-      // In this order: what was compared after the statuses were read would be owed no more, and its status one of before.
-      const owed = await changedModules(this.db, 100, new Date(), atOnce);
-      const statuses = await moduleStatuses(this.db);
-      if (owed.length === 0 && statuses.every((status) => status.situation === 'in step')) return;
-      if (Date.now() > deadline) throw new Error(`not in step: ${await this.says(statuses)}`);
-      await Promise.all(owed.map(({ name }) => this.nudge(name)));
-      const ids = [...this.asked];
-      const [id] = ids.find(([, module]) => first.includes(module)) ?? ids[0] ?? [];
-      if (id !== undefined) await this.answer(id);
-      else await new Promise((resolve) => setTimeout(resolve, 50));
-    }
+    let broken: Error | null = null;
+    // A step that fails is not one to be tried again.
+    const step = (): Promise<boolean> =>
+      this.step(first).catch((error: Error) => {
+        broken = error;
+        return true;
+      });
+    await eventually(step, { timeoutMs: GIVE_UP_MS }).catch(async (cause: Error) => {
+      throw new Error(`not in step: ${await this.says()}`, { cause });
+    });
+    if (broken !== null) throw broken;
+  }
+
+  /** @returns whether nothing is left to do. */
+  private async step(first: readonly string[]): Promise<boolean> {
+    // In this order: what was compared after the statuses were read would be owed no more, and its status one of before.
+    const owed = await changedModules(this.db, 100, new Date(), atOnce);
+    const statuses = await moduleStatuses(this.db);
+    if (owed.length === 0 && statuses.every((status) => status.situation === 'in step')) return true;
+    await Promise.all(owed.map(({ name }) => this.nudge(name)));
+    const ids = [...this.asked];
+    const [id] = ids.find(([, module]) => first.includes(module)) ?? ids[0] ?? [];
+    if (id !== undefined) await this.answer(id);
+    return false;
   }
 
   async buildsOf(): Promise<Record<string, number>> {
@@ -81,7 +93,8 @@ class Diamond {
     return Object.fromEntries(rows.map(({ module, count }) => [module, count]));
   }
 
-  private async says(statuses: ReadonlyArray<{ readonly module: string; readonly line: string }>): Promise<string> {
+  private async says(): Promise<string> {
+    const statuses = await moduleStatuses(this.db);
     const open = await this.db.query(`select id, module, kind, state, trouble_reason from request where state not in ('answered', 'cancelled')`);
     return JSON.stringify({ lines: statuses.map(({ module, line }) => `${module} ${line}`), open, asked: [...this.asked] });
   }
