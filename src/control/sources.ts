@@ -3,10 +3,11 @@
  * the slow lane and delays no other.
  */
 import { setTimeout as pause } from 'node:timers/promises';
-import { type DueSource, dueRepositories, expectChange, type ModuleReading, recordReadings } from '../inventory/sources';
+import { type DueSource, dueRepositories, expectChange, LEASE_MS, type ModuleReading, recordReadings, renewLeases } from '../inventory/sources';
 import { gitHostOf } from '../source';
 import type { ControlDeps, Running } from './deps';
 import { createLimit, type Limit } from './limit';
+import { startLoop } from './loop';
 import { storingBatches } from './reading';
 
 const AT_A_TIME = 16;
@@ -15,6 +16,8 @@ const AT_A_TIME_PER_HOST = 4;
 const AT_A_TIME_SLOW = 8;
 const SLOW_MS = 5_000;
 const MOST_A_PASS = 1_000;
+/** A third of the lease: one renewal may come late. */
+const RENEW_MS = LEASE_MS / 3;
 /** The pass ends after this; what still hangs goes on beside the next pass, leased, so that nobody asks it twice. */
 const PASS_WITHIN_MS = 5_000;
 const MOST_SLOW_REMEMBERED = 10_000;
@@ -31,14 +34,17 @@ export interface SourceReader extends Running {
 
 type Asked = Pick<DueSource, 'repository' | 'ref'>;
 
-/** @param onRead facts of sources were recorded. */
-export function createSourceReader(deps: ControlDeps, onRead: () => void = () => undefined): SourceReader {
+/**
+ * @param onRead facts of sources were recorded.
+ * @param renewMs how often the sources that are being asked are leased anew.
+ */
+export function createSourceReader(deps: ControlDeps, onRead: () => void = () => undefined, renewMs = RENEW_MS): SourceReader {
   const { db, log, now, times } = deps;
   const ended = new AbortController();
   const fast: Lane = { all: createLimit(AT_A_TIME), hosts: new Map(), holdsMs: SLOW_MS };
   const slow: Lane = { all: createLimit(AT_A_TIME_SLOW), hosts: new Map(), holdsMs: Number.POSITIVE_INFINITY };
   const slowRepositories = new Set<string>();
-  const going = new Set<Promise<void>>();
+  const going = new Map<Promise<void>, readonly string[]>();
   const recording = storingBatches<ModuleReading>(500, 50, async (readings) => {
     await recordReadings(db, readings, now(), times);
     onRead();
@@ -53,7 +59,7 @@ export function createSourceReader(deps: ControlDeps, onRead: () => void = () =>
     let read = 0;
     const all = Promise.allSettled(
       group(due).map(async ({ asked, modules }) => {
-        await follow(readOne(asked, modules));
+        await follow(readOne(asked, modules), modules);
         read += modules.length;
       }),
     );
@@ -61,15 +67,26 @@ export function createSourceReader(deps: ControlDeps, onRead: () => void = () =>
     return read;
   }
 
-  function follow(work: Promise<void>): Promise<void> {
+  function follow(work: Promise<void>, modules: readonly string[]): Promise<void> {
     const logged = work.catch((error: unknown) => {
       // The lease ends, and it is read then.
       log.warn({ err: error }, 'what git said could not be recorded');
     });
-    going.add(logged);
+    going.set(logged, modules);
     void logged.finally(() => going.delete(logged));
     return logged;
   }
+
+  const renewing = startLoop({
+    name: 'leases of sources',
+    log,
+    pauseMs: () => renewMs,
+    pass: async () => {
+      const modules = [...going.values()].flat();
+      if (modules.length > 0) await renewLeases(db, modules, now());
+      return modules.length;
+    },
+  });
 
   async function readOne({ repository, ref }: Asked, modules: readonly string[]): Promise<void> {
     const lane = slowRepositories.has(repository) ? slow : fast;
@@ -116,7 +133,7 @@ export function createSourceReader(deps: ControlDeps, onRead: () => void = () =>
     },
     async stop() {
       ended.abort();
-      await within(PASS_WITHIN_MS, Promise.all([...going, expecting]));
+      await within(PASS_WITHIN_MS, Promise.all([...going.keys(), expecting, renewing.stop()]));
     },
   };
 }

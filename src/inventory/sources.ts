@@ -24,8 +24,11 @@ export interface ModuleReading {
 /** After an event, while git still gives the old commit. */
 const EXPECTING_MS = 2_000;
 
-/** Takes the sources that are due, oldest first, and leases them: nobody else gets them within `leaseMs`. */
-export async function dueRepositories(db: Db, limit: number, now: Date, leaseMs = 120_000): Promise<DueSource[]> {
+/** Of a process that dies while it asks, the sources are due again after this. */
+export const LEASE_MS = 15_000;
+
+/** Takes the sources that are due, oldest first, and leases them: nobody else gets them until the lease ends, which whoever still asks renews. */
+export async function dueRepositories(db: Db, limit: number, now: Date, leaseMs = LEASE_MS): Promise<DueSource[]> {
   return db.query(
     `with due as (
        select name from module where next_read_at <= $2 order by next_read_at limit $1 for no key update skip locked
@@ -34,6 +37,15 @@ export async function dueRepositories(db: Db, limit: number, now: Date, leaseMs 
      from due where m.name = due.name
      returning m.name as module, m.repository, m.ref`,
     [limit, now, leaseMs],
+  );
+}
+
+/** One that an event made due again is left so: what is asked now was asked before it. */
+export async function renewLeases(db: Db, modules: readonly string[], now: Date): Promise<void> {
+  await db.query(
+    `update module m set next_read_at = $2::timestamptz + $3 * interval '1 millisecond'
+     from (select name from module where name = any ($1) and next_read_at > $2 order by name for no key update) asked where m.name = asked.name`,
+    [modules, now, LEASE_MS],
   );
 }
 

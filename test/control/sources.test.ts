@@ -1,6 +1,6 @@
 import { createSourceReader, type SourceReader } from '../../src/control';
 import { addModule } from '../../src/inventory/modules';
-import type { Reading } from '../../src/inventory/sources';
+import { LEASE_MS, type Reading } from '../../src/inventory/sources';
 import { type ControlWorld, controlWorld } from '../support/control';
 import { eventually } from '../support/eventually';
 
@@ -11,9 +11,13 @@ let wakes = 0;
 beforeEach(async () => {
   world = await controlWorld();
   wakes = 0;
-  reader = createSourceReader(world.deps, () => {
-    wakes += 1;
-  });
+  reader = createSourceReader(
+    world.deps,
+    () => {
+      wakes += 1;
+    },
+    50,
+  );
   world.atEnd(() => reader.stop());
 });
 
@@ -30,6 +34,12 @@ async function track(module: string, repository: string): Promise<void> {
 
 async function headOf(module: string): Promise<string | null> {
   return (await world.row<{ head: string | null }>('select head_commit as head from module where name = $1', [module])).head;
+}
+
+/** The lease of a source that is being asked runs a good while from now. */
+async function leasedAnew(module: string): Promise<void> {
+  const soon = new Date(world.deps.now().getTime() + LEASE_MS / 2);
+  await eventually(async () => (await world.count('module where name = $1 and next_read_at > $2', [module, soon])) === 1);
 }
 
 describe('reading sources', () => {
@@ -96,11 +106,31 @@ describe('reading sources', () => {
     await reader.readDue();
     await eventually(async () => (await headOf('healthy')) === commitOf('a'));
     world.git.set('https://git.example/healthy.git', head('b'));
-    world.advance(70_000);
+    for (let i = 0; i < 7; i += 1) {
+      world.advance(10_000);
+      await leasedAnew('hangs-19');
+    }
     expect(await reader.readDue()).toBe(1);
     expect(await headOf('healthy')).toBe(commitOf('b'));
     release();
     await eventually(async () => (await world.count('module where trouble_kind = $1', ['unreadable'])) === 20);
+  });
+
+  it('asks again soon where whoever asked has died meanwhile', async () => {
+    const repository = 'https://slow.example/m.git';
+    await track('m', repository);
+    world.git.set(repository, () => new Promise(() => undefined));
+    const died = createSourceReader(world.deps, () => undefined, 50);
+    void died.readDue();
+    await eventually(() => world.gitAsked.length === 1);
+    world.advance(LEASE_MS - 1_000);
+    await leasedAnew('m');
+    await died.stop();
+    world.git.set(repository, head('a'));
+    expect(await reader.readDue()).toBe(0);
+    world.advance(LEASE_MS);
+    expect(await reader.readDue()).toBe(1);
+    expect(await headOf('m')).toBe(commitOf('a'));
   });
 
   it('lets no late answer replace that to a later question, nor count for another repository of the same name', async () => {

@@ -83,22 +83,27 @@ async function populate(): Promise<Watched> {
   return { whole, modules, nodes: NODES, foreign, port: (node, module) => ports.last(`${node}-${module}`) ?? 0 };
 }
 
-async function isAtRest(): Promise<boolean> {
-  const rows = await whole.db.query<{ name: string; head_commit: string; situation: string | null; in_step: boolean }>(
-    'select name, head_commit, situation, in_step from module',
+/** Throws with what the modules that are not at rest say of themselves, and the requests that are open. */
+async function expectRest(): Promise<void> {
+  const rows = await whole.db.query<{ name: string; head: string; situation: string | null; isInStep: boolean }>(
+    `select m.name, m.head_commit as head, m.situation, m.in_step as "isInStep", m.line, m.reason, m.trouble_reason, m.read_at, m.next_read_at, m.facts_version, m.compared_version,
+       (select json_agg(json_build_object('kind', r.kind, 'state', r.state, 'attempt', r.attempt, 'trouble', r.trouble_reason)) from request r
+        where r.module = m.name and r.state in ('requested', 'published', 'taken')) as open
+     from module m`,
   );
-  return rows.every(({ name, head_commit, situation, in_step }) => {
-    const module = modules.find((one) => one.name === name);
-    if (head_commit !== module?.head()) return false;
-    const isBroken = module.commits.find(({ commit }) => commit === head_commit)?.isBroken === true;
-    return isBroken ? situation === 'failed' : in_step;
+  const restless = rows.flatMap((row) => {
+    const module = modules.find((one) => one.name === row.name);
+    const isBroken = module?.commits.find(({ commit }) => commit === row.head)?.isBroken === true;
+    const isAtRest = row.head === module?.head() && (isBroken ? row.situation === 'failed' : row.isInStep);
+    return isAtRest ? [] : [{ ...row, wanted: module?.head(), now: new Date() }];
   });
+  if (restless.length > 0) throw new Error(JSON.stringify(restless, null, 1));
 }
 
 test(
   `killed over and over, the mesh comes back in step and every invariant holds (CHAOS_SEED=${seed})`,
   async () => {
-    await eventually(isAtRest, { timeoutMs: REST_MS, everyMs: 250 });
+    await eventually(expectRest, { timeoutMs: REST_MS, everyMs: 250 });
     const victims = [whole.local.control, whole.local.builder, ...NODES.map((node) => whole.local.host(node))];
     const ends = Date.now() + TURBULENCE_MS;
     while (Date.now() < ends) {
@@ -110,7 +115,7 @@ test(
       if (chance(0.2)) await forgeReports(whole, NODES);
     }
     weather.isFair = true;
-    await eventually(isAtRest, { timeoutMs: REST_MS, everyMs: 250 });
+    await eventually(expectRest, { timeoutMs: REST_MS, everyMs: 250 });
     // Queues and processes come to rest a moment after the facts.
     await eventually(async () => checkInvariants(await observe(watched)).length === 0, { timeoutMs: 15_000, everyMs: 500 }).catch(() => undefined);
     expect(checkInvariants(await observe(watched))).toEqual([]);
