@@ -10,6 +10,7 @@ import {
   type Decided,
   markNudged,
   type OwedModule,
+  oweReread,
   readManyFacts,
   recordComparisons,
 } from '../inventory/modules';
@@ -32,6 +33,7 @@ export function startNudgePass(deps: ControlDeps): Loop {
     pauseMs: (found) => (found > 0 ? BUSY_PAUSE_MS : EVERY_MS),
     pass: async () => {
       const { db, now, times } = deps;
+      await oweReread(db);
       const owed = await changedModules(db, MOST_A_PASS, now(), GRACE);
       if (owed.length === 0) return 0;
       const facts = await readManyFacts(

@@ -42,6 +42,7 @@ export function compare(facts: Facts, times: Times): Comparison {
       stuck: nodes.stuck.length,
     },
     stuckOn: nodes.stuck.map((placement) => placement.node),
+    unread: head.state === 'waiting' ? (head.wait.unread ?? null) : null,
   };
 }
 
@@ -138,7 +139,7 @@ function standingOf(facts: Facts, head: Head, nodes: Nodes, times: Times): Decis
   }
   if (head.state === 'cycle') {
     const reason = head.isBootstrap
-      ? `${head.way}: each waits for the other's first fit build, and only tests close the circle: take the import out of the tests until one is fit`
+      ? `${head.way}: each waits for the other to be fit first, and only tests close the circle: take the import out of the tests until one is fit`
       : `${head.way} is a cycle of build edges: none of them is built until one import is gone`;
     return { next: nothing, situation: 'cycle', reason, since: head.since, needsPerson: true };
   }
@@ -164,7 +165,8 @@ function standingOf(facts: Facts, head: Head, nodes: Nodes, times: Times): Decis
   }
   const { trouble } = facts.source;
   if (trouble !== null) {
-    const needsPerson = trouble.kind === 'absent' || hasLasted(trouble.since, facts.now, times.stuckAfter);
+    // One that was never once readable is likely misnamed.
+    const needsPerson = trouble.kind === 'absent' || facts.source.head === null || hasLasted(trouble.since, facts.now, times.stuckAfter);
     return { next: nothing, situation: 'unreadable', reason: trouble.reason, since: trouble.since, needsPerson };
   }
   if (head.state === 'unknown') {

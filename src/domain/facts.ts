@@ -151,7 +151,7 @@ export interface GraphFacts {
   readonly openImport: OpenImport | null;
   /** Through build edges back to itself: a → b → a, first and last the same. */
   readonly cycle: readonly string[] | null;
-  /** Modules that each wait for the other's first fit build; first and last the same. */
+  /** Modules that each wait for what the other has to be fit for first; first and last the same. */
   readonly bootstrap: readonly string[] | null;
   /** Names that this module exports and another one exported before it. */
   readonly conflicts: ReadonlyArray<{ readonly name: string; readonly module: string }>;
@@ -243,6 +243,8 @@ export interface Comparison {
   readonly inStep: boolean;
   readonly counts: PlacementCounts;
   readonly stuckOn: readonly string[];
+  /** The module that the line names as not inspected yet, of several. */
+  readonly unread: string | null;
 }
 
 /** What a comparison decides, apart from what it counts. */

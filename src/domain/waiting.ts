@@ -13,6 +13,8 @@ export interface Wait {
   readonly reason: string;
   readonly since: Iso;
   readonly needsPerson: boolean;
+  /** Whom it names as not inspected yet. */
+  readonly unread?: string;
 }
 
 /** An input without any artifact is waited for without bound, all else while it gets on and the cap is not reached. */
@@ -68,6 +70,7 @@ function waitForUnread(facts: Facts, times: Times): Wait | null {
     reason: `waits for ${unread(open)} to be inspected, since nobody exports ${open.name} (${open.file}:${open.line}) yet`,
     since,
     needsPerson: false,
+    unread: open.module,
   };
 }
 

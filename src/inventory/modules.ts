@@ -66,9 +66,10 @@ export async function recordComparisons(db: Db, comparisons: readonly Comparison
   await db.query(
     `update module m set compared_version = c.version, compared_at = $2, due_at = c.until, situation = c.situation, verdict = c.verdict,
        next = c.next ->> 'kind', line = c.line, reason = c.reason, since = c.since, needs_person = c."needsPerson", in_step = c."inStep", counts = c.counts,
+       unread = c.unread,
        changed_at = case when facts_version = c.version then changed_at else $2 end
      from jsonb_to_recordset($1::jsonb) as c (module text, version bigint, next jsonb, situation text, verdict text, line text, reason text,
-       since timestamptz, until timestamptz, "needsPerson" boolean, "inStep" boolean, counts jsonb)
+       since timestamptz, until timestamptz, "needsPerson" boolean, "inStep" boolean, counts jsonb, unread text)
      where m.name = c.module and m.compared_version <= c.version`,
     [JSON.stringify(comparisons), now],
   );
@@ -94,6 +95,17 @@ export interface Grace {
   readonly answeredMs: number;
   /** A stale one whose head is inspected, and of which an input of its own still settles: it can only wait, and every answer below it is news of that kind. */
   readonly waitMs: number;
+}
+
+/** A line that names a module as not inspected yet is owed another comparison once that one is, though it waits for others still. */
+export async function oweReread(db: Db): Promise<void> {
+  await db.query(
+    `select bump_modules(array(
+       select m.name from module m
+       where m.unread is not null and m.facts_version = m.compared_version and not exists (
+         select from module u where u.name = m.unread and u.trouble_kind is null
+           and not exists (select from inspection i where i.module = u.name and i.commit = u.head_commit))))`,
+  );
 }
 
 /** Modules whose facts moved since they were compared and since they were nudged: for the pass a second. */

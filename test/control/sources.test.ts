@@ -11,13 +11,9 @@ let wakes = 0;
 beforeEach(async () => {
   world = await controlWorld();
   wakes = 0;
-  reader = createSourceReader(
-    world.deps,
-    () => {
-      wakes += 1;
-    },
-    50,
-  );
+  reader = createSourceReader(world.deps, () => {
+    wakes += 1;
+  });
   world.atEnd(() => reader.stop());
 });
 
@@ -34,6 +30,13 @@ async function track(module: string, repository: string): Promise<void> {
 
 async function headOf(module: string): Promise<string | null> {
   return (await world.row<{ head: string | null }>('select head_commit as head from module where name = $1', [module])).head;
+}
+
+/** One that leases anew many times a second. */
+function eagerReader(): SourceReader {
+  const eager = createSourceReader(world.deps, () => undefined, 50);
+  world.atEnd(() => eager.stop());
+  return eager;
 }
 
 /** The lease of a source that is being asked runs a good while from now. */
@@ -103,14 +106,15 @@ describe('reading sources', () => {
     world.git.set('https://git.example/healthy.git', head('a'));
     world.advance(1_000);
     // The pass ends without them, and what is due next is read while they still hang.
-    await reader.readDue();
+    const eager = eagerReader();
+    await eager.readDue();
     await eventually(async () => (await headOf('healthy')) === commitOf('a'));
     world.git.set('https://git.example/healthy.git', head('b'));
     for (let i = 0; i < 7; i += 1) {
       world.advance(10_000);
       await leasedAnew('hangs-19');
     }
-    expect(await reader.readDue()).toBe(1);
+    expect(await eager.readDue()).toBe(1);
     expect(await headOf('healthy')).toBe(commitOf('b'));
     release();
     await eventually(async () => (await world.count('module where trouble_kind = $1', ['unreadable'])) === 20);
@@ -120,7 +124,7 @@ describe('reading sources', () => {
     const repository = 'https://slow.example/m.git';
     await track('m', repository);
     world.git.set(repository, () => new Promise(() => undefined));
-    const died = createSourceReader(world.deps, () => undefined, 50);
+    const died = eagerReader();
     void died.readDue();
     await eventually(() => world.gitAsked.length === 1);
     world.advance(LEASE_MS - 1_000);

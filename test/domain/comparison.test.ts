@@ -159,6 +159,12 @@ describe('what is next', () => {
     expect(of({ source: { ...inStep().source, trouble: { ...trouble, since: '2026-11-29T13:59:00.000Z' } } }).needsPerson).toBe(true);
   });
 
+  test('a source that was never once readable needs a person at once: likely it is misnamed', () => {
+    const trouble = { kind: 'unreadable' as const, reason: 'repository not found', since: '2026-11-29T14:59:00.000Z' };
+    const found = of({ source: { ...inStep().source, head: null, trouble }, inspection: null, closure: null, headBuild: null, effective: null });
+    expect(found).toMatchObject({ situation: 'unreadable', needsPerson: true, reason: 'repository not found' });
+  });
+
   test('outstanding nodes are named with since; a node that is off is never stuck', () => {
     const off = placement('beta', {
       isApplied: false,

@@ -71,6 +71,8 @@ interface Edge {
   readonly input: string;
   readonly artifact: string;
   readonly test: boolean;
+  /** Only the input's head exports the name, and what is effective does not carry it. */
+  readonly awaited: boolean;
 }
 
 /** Follows the history, and says what the graph is at each moment of it. */
@@ -185,15 +187,20 @@ export class Scratch {
     );
   }
 
-  /** What an effective build of another commit than the one that gives the exports carries besides. */
+  /** What an effective build of another commit than the one that gives the exports carries otherwise, or besides. */
   private kept(base: Base, exported: ReturnType<Scratch['exported']>): ReturnType<Scratch['exported']> {
-    return base.modules.flatMap(({ name: module }) => {
-      const commit = base.builds.find(({ id }) => id === this.effective.get(module))?.commit ?? null;
-      if (commit === null || commit === this.edgesCommit.get(module)) return [];
-      return (inspectionOf(base, module, commit)?.exports ?? [])
-        .filter(({ language, name }) => !exported.some((one) => one.module === module && one.language === language && one.name === name))
-        .map(({ language, name, artifact }) => ({ module, language, name, artifact }));
-    });
+    return base.modules.flatMap(({ name: module }) =>
+      (this.carried(base, module) ?? [])
+        .filter((kept) => !exported.some((one) => one.module === module && isSameName(one, kept) && one.artifact === kept.artifact))
+        .map(({ language, name, artifact }) => ({ module, language, name, artifact })),
+    );
+  }
+
+  /** What the effective build exports where it is of another commit than the one that gives the exports; null where that is not so, or not known. */
+  private carried(base: Base, module: string): Base['inspections'][number]['exports'] | null {
+    const commit = base.builds.find(({ id }) => id === this.effective.get(module))?.commit ?? null;
+    if (commit === null || commit === this.edgesCommit.get(module)) return null;
+    return inspectionOf(base, module, commit)?.exports ?? null;
   }
 
   private holder(exported: ReturnType<Scratch['exported']>, of: { readonly language: string; readonly name: string }): string | null {
@@ -213,16 +220,18 @@ export class Scratch {
           if (holder === null) continue;
           if ([...kept, ...exported].some((one) => one.module === module && isIt(one))) return [];
           const artifact = [...kept, ...exported].find((one) => one.module === holder && isIt(one))?.artifact ?? '';
-          return [{ module, input: holder, artifact, test }];
+          const carried = this.carried(base, holder);
+          const awaited = carried !== null && !carried.some((one) => isSameName(one, { language, name }));
+          return [{ module, input: holder, artifact, test, awaited }];
         }
         return [];
       }),
     );
-    return found.filter(
-      (edge) =>
-        !edge.test ||
-        !found.some((other) => !other.test && other.module === edge.module && other.input === edge.input && other.artifact === edge.artifact),
-    );
+    const isSameEdge = (one: Edge, other: Edge): boolean =>
+      one.module === other.module && one.input === other.input && one.artifact === other.artifact;
+    return found
+      .filter((edge) => !edge.test || !found.some((other) => !other.test && isSameEdge(other, edge)))
+      .map((edge) => ({ ...edge, awaited: found.some((other) => other.awaited && isSameEdge(other, edge)) }));
   }
 
   private reaches(edges: readonly Edge[], from: string, to: string): boolean {
@@ -268,7 +277,7 @@ export class Scratch {
       const made = build(input)?.artifacts[artifact] ?? recorded.get(key);
       return made === undefined ? [] : [{ module: input, artifact, digest: made, test }];
     });
-    return { hash: inputs.length < tests.size ? null : closureOf({ commit: head, inputs }, digest), inputs };
+    return { hash: inputs.length < tests.size || direct.some((edge) => edge.awaited) ? null : closureOf({ commit: head, inputs }, digest), inputs };
   }
 
   /** Round after round over all modules, until nothing moves. */
@@ -294,6 +303,10 @@ export class Scratch {
 const importKeyOf = ({ language, name, test }: Imported): string => `${language} ${name} ${test}`;
 
 const placeOf = ({ test, file, line, name }: Imported): string => `${test ? 1 : 0} ${file} ${String(line).padStart(6, '0')} ${name}`;
+
+type Name = { readonly language: string; readonly name: string };
+
+const isSameName = (one: Name, other: Name): boolean => one.language === other.language && one.name === other.name;
 
 const keyOf = (one: { readonly module: string; readonly language: string; readonly name: string }): string =>
   `${one.module} ${one.language} ${one.name}`;

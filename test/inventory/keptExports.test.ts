@@ -1,6 +1,6 @@
 import type { Db } from '../../src/inventory';
-import { buildFailed, buildFit, bumpedBy, edges, factsOf, isStale, moduleWith } from './graphMesh';
-import { openStore } from './store';
+import { buildFailed, buildFit, bumpedBy, edges, factsOf, inputs, isStale, moduleWith } from './graphMesh';
+import { commitOf, openStore, read } from './store';
 
 let db: Db;
 beforeAll(async () => ({ db } = await openStore()));
@@ -52,6 +52,72 @@ describe('a head that does not export a name any more takes it from nobody', () 
     expect(await edges(db)).toEqual(['user → core (out)']);
     expect(await isStale(db, 'user')).toBe(false);
   });
+});
+
+describe('what only a head exports that was never fit', () => {
+  const missingOf = async (module: string): Promise<string[]> => (await factsOf(db, module)).graph.missing.map(({ because }) => because);
+
+  async function ahead(): Promise<void> {
+    await pair();
+    await moduleWith(db, 'core', 'b', { exports: ['x.org/core', 'x.org/fresh'] });
+    await moduleWith(db, 'late', 'a', { imports: ['x.org/core', 'x.org/fresh'] });
+  }
+
+  it('is missing, and the build of whoever imports it waits', async () => {
+    await ahead();
+    expect(await missingOf('late')).toEqual(['core at aaaaaaa does not export x.org/fresh']);
+    const { closure, graph } = await factsOf(db, 'late');
+    expect(closure).toBeNull();
+    expect(graph.missing.map(({ needsPerson }) => needsPerson)).toEqual([false]);
+    expect(await bumpedBy(db, () => buildFit(db, 'core', 'core, fresh'))).toContain('late');
+    expect(await missingOf('late')).toEqual([]);
+    expect(await inputs(db, 'late')).toEqual(['core/out']);
+    await buildFit(db, 'late');
+  });
+
+  it('needs a person where the head failed, and holds nobody who does not import it', async () => {
+    await ahead();
+    expect(await bumpedBy(db, () => buildFailed(db, 'core'))).toContain('late');
+    expect((await factsOf(db, 'late')).graph.missing).toMatchObject([{ module: 'core', needsPerson: true }]);
+    expect(await isStale(db, 'user')).toBe(false);
+    await moduleWith(db, 'user', 'b', { imports: ['x.org/core/p'] });
+    expect(await missingOf('user')).toEqual([]);
+    await buildFit(db, 'user');
+  });
+
+  it('is no more where the head moves back, and then of outside', async () => {
+    await ahead();
+    await buildFailed(db, 'core');
+    await read(db, 'core', commitOf('a'));
+    expect(await missingOf('late')).toEqual([]);
+    expect((await factsOf(db, 'late')).closure).not.toBeNull();
+  });
+
+  it('is there where it came out the same', async () => {
+    await ahead();
+    expect(await bumpedBy(db, () => buildFit(db, 'core'))).toContain('late');
+    expect(await missingOf('late')).toEqual([]);
+    await buildFit(db, 'late');
+  });
+
+  it('says so too where only tests import it', async () => {
+    await pair();
+    await moduleWith(db, 'core', 'b', { exports: ['x.org/core', 'x.org/fresh'] });
+    await moduleWith(db, 'user', 'b', { imports: ['x.org/core', 'test:x.org/fresh'] });
+    expect(await missingOf('user')).toEqual(['core at aaaaaaa does not export x.org/fresh']);
+  });
+});
+
+it('a name that moves to another artifact stays by the one that has it, until the other is fit', async () => {
+  await pair();
+  await moduleWith(db, 'core', 'b', { exports: ['lib=x.org/core'] });
+  expect(await edges(db)).toEqual(['user → core (out)']);
+  await buildFailed(db, 'core');
+  expect(await isStale(db, 'user')).toBe(false);
+  await moduleWith(db, 'core', 'c', { exports: ['lib=x.org/core'] });
+  await buildFit(db, 'core', { lib: 'the same elsewhere' });
+  expect(await edges(db)).toEqual(['user → core (lib)']);
+  expect(await inputs(db, 'user')).toEqual(['core/lib']);
 });
 
 it('two that swap their names are refused for nothing, and each name leads to the other one once both are fit', async () => {

@@ -1,4 +1,6 @@
-import { addModule, type Db, openInspection, recordAnswer, recordReading, removeModule } from '../../src/inventory';
+import { compare } from '../../src/domain/comparison';
+import { addModule, type Db, openInspection, recordAnswer, recordComparison, recordReading, removeModule } from '../../src/inventory';
+import { oweReread } from '../../src/inventory/modules';
 import { answerFit, buildFit, bumpedBy, edges, factsOf, inspectCode, moduleWith, open } from './graphMesh';
 import { commitOf, environment, openStore, read, tick, times } from './store';
 
@@ -39,6 +41,29 @@ describe('an import that nobody exports', () => {
     expect(await bumpedBy(db, () => moduleWith(db, 'one', 'a', {}))).toEqual(['one']);
     expect(await bumpedBy(db, () => moduleWith(db, 'two', 'a', {}))).toEqual(['two']);
     expect(await bumpedBy(db, () => moduleWith(db, 'three', 'a', {}))).toEqual(['greeter', 'three']);
+  });
+
+  it('is told once the one that its line names is inspected, though others are not, and not of each other one', async () => {
+    for (const name of ['one', 'two', 'three']) await add(name);
+    await moduleWith(db, 'greeter', 'a', { imports: ['world.org/json'] });
+    const line = async (): Promise<string> => {
+      const comparison = compare(await factsOf(db, 'greeter'), times);
+      await recordComparison(db, comparison);
+      return comparison.line.replace(/ since .*/, '');
+    };
+    expect(await line()).toContain('waiting for three (not inspected yet) and others');
+    await moduleWith(db, 'one', 'a', {});
+    expect(await bumpedBy(db, () => oweReread(db))).toEqual([]);
+    await moduleWith(db, 'three', 'a', {});
+    expect(await bumpedBy(db, () => oweReread(db))).toEqual(['greeter']);
+    // Owed once, until it is compared.
+    expect(await bumpedBy(db, () => oweReread(db))).toEqual([]);
+    expect(await line()).toContain('waiting for two (not inspected yet)');
+    expect(await bumpedBy(db, () => recordReading(db, 'two', { kind: 'unreadable', reason: 'no route to host' }, tick(), times))).toContain(
+      'greeter',
+    );
+    expect(await line()).not.toContain('not inspected yet');
+    expect(await bumpedBy(db, () => oweReread(db))).toEqual([]);
   });
 
   it('of tests is open too: a build runs them', async () => {

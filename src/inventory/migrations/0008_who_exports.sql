@@ -1,5 +1,8 @@
 -- What others build on is a module's effective build. As long as that is not of the commit that gives its exports (the head is being
--- built, failed, or took a name that another one has), what it exported stays exported too: a head that never became fit takes nothing from anyone.
+-- built, failed, or took a name that another one has), what it exported stays exported too, and by the artifact that it has there: a head
+-- that never became fit takes nothing from anyone. And what only that head exports, nobody can build on yet.
+
+alter table module_export add column is_awaited boolean not null default false; -- there is an effective build, of another commit, and it does not export this
 
 create table kept_export (
   module text not null references module (name) on delete cascade,
@@ -10,18 +13,20 @@ create table kept_export (
 );
 create index kept_export_name on kept_export (language, name);
 
--- Returns the modules whose edges may be others by that.
+-- Returns the modules whose edges, or what is missing of them, may be others by that.
 create function settle_kept(names text[]) returns text[] language plpgsql as $$
 declare concerned text[];
 begin
-  with wanted as (
+  with carried as materialized (
     select distinct on (m.name, x.language, x.name) m.name as module, x.language, x.name, x.artifact
     from unnest(names) n (name) join module m on m.name = n.name
     join build b on b.id = m.effective_build and b.commit is distinct from m.edges_commit
     join inspection i on i.module = m.name and i.commit = b.commit
     cross join lateral jsonb_to_recordset(i.exports) x (language text, name text, artifact text)
-    where not exists (select from module_export e where (e.module, e.language, e.name) = (m.name, x.language, x.name))
     order by m.name, x.language, x.name, x.artifact collate "C"
+  ), wanted as (
+    select c.* from carried c
+    where not exists (select from module_export e where (e.module, e.language, e.name, e.artifact) = (c.module, c.language, c.name, c.artifact))
   ), gone as (
     delete from kept_export k
     using (
@@ -35,11 +40,25 @@ begin
     select module, language, name, artifact from wanted
     on conflict (module, language, name) do update set artifact = excluded.artifact where k.artifact <> excluded.artifact
     returning k.language, k.name
+  ), turned as (
+    update module_export e set is_awaited = not e.is_awaited
+    from unnest(names) n (name) join module m on m.name = n.name
+    left join build b on b.id = m.effective_build and b.commit is distinct from m.edges_commit
+      and exists (select from inspection i where i.module = m.name and i.commit = b.commit)
+    where e.module = m.name
+      and e.is_awaited <> (b.id is not null and not exists (select from carried c where (c.module, c.language, c.name) = (e.module, e.language, e.name)))
+    returning e.language, e.name
   )
   select coalesce(array_agg(distinct c.module), '{}') into concerned
-  from (select language, name from gone union select language, name from fresh) t join import_candidate c on (c.language, c.name) = (t.language, t.name);
+  from (select language, name from gone union select language, name from fresh union select language, name from turned) t
+  join import_candidate c on (c.language, c.name) = (t.language, t.name);
   return concerned;
 end $$;
+
+-- Whether an edge leads to what the input's head exports and its effective build does not.
+create function is_awaited(input text, edge_language text, edge_name text) returns boolean language sql stable as $$
+  select exists (select from module_export e where (e.module, e.language, e.name) = (input, edge_language, edge_name) and e.is_awaited)
+$$;
 
 -- An import that no module exports is of outside, or of a module whose code has not been read yet: which of the two, nobody
 -- knows before that. It is open as long as no build of the module was fit without it.
@@ -50,6 +69,8 @@ create index module_import_undecided on module_import (module) where not is_outs
 alter table module add column open_import jsonb; -- the first that is neither exported nor known to be of outside: {name, file, line}
 create index module_open on module (name) where open_import is not null and stale_since is not null;
 create index module_unread on module (name) where edges_commit is null;
+alter table module add column unread text; -- whom its line names as not inspected yet
+create index module_names_unread on module (unread) where unread is not null;
 
 create function is_exported(wanted_language text, candidates text[]) returns boolean language sql stable as $$
   select exists (select from unnest(candidates) c (name) join module_export e on (e.language, e.name) = (wanted_language, c.name))
