@@ -25,7 +25,7 @@ export interface ModuleReading {
 const EXPECTING_MS = 2_000;
 
 /** Of a process that dies while it asks, the sources are due again after this. */
-export const LEASE_MS = 15_000;
+export const LEASE_MS = 30_000;
 
 /** Takes the sources that are due, oldest first, and leases them: nobody else gets them until the lease ends, which whoever still asks renews. */
 export async function dueRepositories(db: Db, limit: number, now: Date, leaseMs = LEASE_MS): Promise<DueSource[]> {
@@ -40,11 +40,11 @@ export async function dueRepositories(db: Db, limit: number, now: Date, leaseMs 
   );
 }
 
-/** One that an event made due again is left so: what is asked now was asked before it. */
+/** Those that run out soon. One that an event made due again is left so: what is asked now was asked before it. */
 export async function renewLeases(db: Db, modules: readonly string[], now: Date): Promise<void> {
   await db.query(
     `update module m set next_read_at = $2::timestamptz + $3 * interval '1 millisecond'
-     from (select name from module where name = any ($1) and next_read_at > $2 order by name for no key update) asked where m.name = asked.name`,
+     from (select name from module where name = any ($1) and next_read_at > $2 and next_read_at < $2::timestamptz + $3 * interval '1 millisecond' * 2 / 3 order by name for no key update) asked where m.name = asked.name`,
     [modules, now, LEASE_MS],
   );
 }
