@@ -4,6 +4,8 @@ import type { Passes } from './shared';
 
 const { readSources, sweep, fullPass } = proxyActivities<Passes>({
   startToCloseTimeout: '5 minutes',
+  // While a pass stands the schedule begins no other: one whose process died must not stand in the way.
+  heartbeatTimeout: '10s',
   retry: { maximumAttempts: 1 },
 });
 

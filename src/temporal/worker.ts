@@ -3,6 +3,7 @@ import { NativeConnection, Worker, type WorkflowBundleOption } from '@temporalio
 import { type AskedDeps, createAsked } from '../../activities/asked';
 import { createDecisions, type DecisionDeps } from '../../activities/decisions';
 import type { Passes } from '../../workflows/shared';
+import { beating } from './beating';
 
 export interface ControlWorkerOptions {
   readonly address: string;
@@ -27,7 +28,7 @@ export async function createControlWorker(options: ControlWorkerOptions): Promis
     taskQueue: options.taskQueue,
     identity: options.identity,
     workflowBundle: options.workflowBundle,
-    activities: { ...createDecisions(options.decisions), ...createAsked(options.asked), ...options.passes },
+    activities: { ...createDecisions(options.decisions), ...createAsked(options.asked), ...beating(options.passes) },
     maxCachedWorkflows: options.maxCachedWorkflows ?? 200,
     maxConcurrentActivityTaskExecutions: 50,
     maxConcurrentWorkflowTaskExecutions: 40,
