@@ -3,6 +3,7 @@ import { builderStatuses, meshHealth, nodeStatuses } from '../inventory';
 import { neededPlatforms, schemaState, storeClock } from '../inventory/doctor';
 import type { DoctorAnswer } from '../schema/api';
 import type { ApiDeps } from './deps';
+import { isReadLate } from './rows';
 
 export interface Finding {
   readonly isWell: boolean;
@@ -79,6 +80,16 @@ function storeProbes({ db, config }: ApiDeps): Probe[] {
         const owedMs = Date.now() - Date.parse(oldestOwedSince);
         const says = `${uncompared} modules wait to be compared, ${oldestOwedModule ?? 'one'} since ${Math.round(owedMs / 1_000)} s`;
         return owedMs <= 2 * times.sweep ? well(says) : ill(says, 'see whether Temporal and the control plane’s workers run');
+      },
+    },
+    {
+      what: 'sources',
+      async run() {
+        const { oldestDueSince, oldestDueModule } = await meshHealth(db);
+        const now = new Date();
+        if (oldestDueSince === null || !isReadLate(oldestDueSince, now, times)) return well('every source is read when it is due');
+        const says = `sources are not read, that of ${oldestDueModule ?? 'one'} for ${Math.round((now.getTime() - Date.parse(oldestDueSince)) / 1_000)} s`;
+        return ill(says, 'see whether Temporal and the control plane’s workers run, and that the schedule watch-sources is not paused');
       },
     },
     {

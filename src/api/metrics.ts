@@ -23,7 +23,7 @@ async function readMetrics({ db, config }: ApiDeps): Promise<string> {
     builderStatuses(db, now, config.times),
     meshHealth(db),
   ]);
-  const owedSeconds = health.oldestOwedSince === null ? 0 : Math.max(0, (now.getTime() - Date.parse(health.oldestOwedSince)) / 1_000);
+  const secondsSince = (since: string | null): number => (since === null ? 0 : Math.max(0, (now.getTime() - Date.parse(since)) / 1_000));
   return [
     gauge('tally_modules', 'Modules by situation.', 'situation', tally(modules.map((row) => row.situation ?? 'not compared'))),
     gauge('tally_modules_needing_a_person', 'Modules that need a person.', null, { '': modules.filter((row) => row.needsPerson).length }),
@@ -39,7 +39,10 @@ async function readMetrics({ db, config }: ApiDeps): Promise<string> {
     gauge('tally_builds_running', 'Requests that builders are at.', null, { '': sum(builders.map((row) => row.busy.length)) }),
     gauge('tally_dead_letters', 'Messages kept that could not be read.', null, { '': health.deadLetters }),
     gauge('tally_modules_uncompared', 'Modules whose facts moved since they were compared.', null, { '': health.uncompared }),
-    gauge('tally_oldest_comparison_owed_seconds', 'How long the oldest such comparison is owed.', null, { '': owedSeconds }),
+    gauge('tally_oldest_comparison_owed_seconds', 'How long the oldest such comparison is owed.', null, { '': secondsSince(health.oldestOwedSince) }),
+    gauge('tally_oldest_source_due_seconds', 'How long the source that is due longest has not been read.', null, {
+      '': secondsSince(health.oldestDueSince),
+    }),
     gauge('process_resident_memory_bytes', 'Resident memory of this control process.', null, { '': process.memoryUsage.rss() }),
   ].join('');
 }

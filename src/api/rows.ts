@@ -1,6 +1,8 @@
 /** From the inventory's rows to what people read: how urgent, which part of the line matters now, and the verb that helps. */
+
+import type { Iso } from '../domain/facts';
 import { short } from '../domain/line';
-import { minuteOf } from '../domain/times';
+import { minuteOf, type Times } from '../domain/times';
 import type { BuilderStatus, MeshHealth, ModuleStatus, NodeStatus, StuckStatus } from '../inventory';
 import type { Neighbours } from '../inventory/asking';
 import type { Alarm, BuilderRow, ModuleRow, NodeRow, StuckRow, Urgency } from '../schema/api';
@@ -145,12 +147,26 @@ export function builderRow(status: BuilderStatus): BuilderRow {
 }
 
 const DEAD_LETTER_SHOWN_MS = 3_600_000;
+/** A pass that died with its process is missed for a while, and the next one reads. */
+const READ_LATE_MS = 60_000;
 
-/** What is wrong with the mesh itself. @param sweepMs how often modules are compared at the latest. */
-export function alarmsOf(health: MeshHealth, now: Date, sweepMs: number): Alarm[] {
+/** Nobody asks the source that is due longest, though whoever reads leases it for as long as it is being asked. */
+export function isReadLate(dueSince: Iso, now: Date, { readRefs }: Times): boolean {
+  return now.getTime() - Date.parse(dueSince) > Math.max(2 * readRefs, READ_LATE_MS);
+}
+
+/** What is wrong with the mesh itself. */
+export function alarmsOf(health: MeshHealth, now: Date, times: Times): Alarm[] {
   const alarms: Alarm[] = [];
-  const { oldestOwedSince } = health;
-  if (oldestOwedSince !== null && now.getTime() - Date.parse(oldestOwedSince) > 2 * sweepMs) {
+  const { oldestOwedSince, oldestDueSince } = health;
+  if (oldestDueSince !== null && isReadLate(oldestDueSince, now, times)) {
+    alarms.push({
+      what: `sources are not read, that of ${health.oldestDueModule ?? 'one'} the longest: is Temporal up?`,
+      since: oldestDueSince,
+      remedy: 'tally doctor',
+    });
+  }
+  if (oldestOwedSince !== null && now.getTime() - Date.parse(oldestOwedSince) > 2 * times.sweep) {
     alarms.push({
       what: `${health.uncompared} modules wait to be compared, ${health.oldestOwedModule ?? 'one'} the longest: is Temporal up?`,
       since: oldestOwedSince,

@@ -34,7 +34,7 @@ export async function readStatus({ db, config }: Pick<ApiDeps, 'db' | 'config'>)
     )
     .sort(byUrgency);
   const nodeRows = nodes.map(nodeRow);
-  const alarms = alarmsOf(health, now, times.sweep);
+  const alarms = alarmsOf(health, now, times);
   const away = nodeRows.filter((row) => row.presence === 'away');
   const inStep = moduleRows.filter(isSettled).length;
   return {

@@ -56,6 +56,9 @@ export interface MeshHealth {
   readonly oldestOwedSince: Iso | null;
   readonly oldestOwedModule: string | null;
   readonly uncompared: number;
+  /** The source that has been due to be read for longest, and that nobody reads; null: none is due. */
+  readonly oldestDueSince: Iso | null;
+  readonly oldestDueModule: string | null;
   readonly deadLetters: number;
   readonly newestDeadLetter: { readonly queue: string; readonly reason: string; readonly at: Iso } | null;
 }
@@ -121,12 +124,24 @@ export async function meshHealth(db: Db): Promise<MeshHealth> {
   const [row] = await db.query<MeshHealth>(
     `select iso(owed.changed_at) as "oldestOwedSince", owed.name as "oldestOwedModule",
        (select count(*) from module where facts_version <> compared_version) as uncompared,
+       iso(due.next_read_at) as "oldestDueSince", due.name as "oldestDueModule",
        (select count(*) from dead_letter) as "deadLetters",
        (select jsonb_build_object('queue', queue, 'reason', reason, 'at', iso(at)) from dead_letter order by id desc limit 1) as "newestDeadLetter"
      from (select 1) one
-     left join lateral (select name, changed_at from module where facts_version <> compared_version order by changed_at limit 1) owed on true`,
+     left join lateral (select name, changed_at from module where facts_version <> compared_version order by changed_at limit 1) owed on true
+     left join lateral (select name, next_read_at from module where next_read_at <= now() order by next_read_at limit 1) due on true`,
   );
-  return row ?? { oldestOwedSince: null, oldestOwedModule: null, uncompared: 0, deadLetters: 0, newestDeadLetter: null };
+  return (
+    row ?? {
+      oldestOwedSince: null,
+      oldestOwedModule: null,
+      uncompared: 0,
+      oldestDueSince: null,
+      oldestDueModule: null,
+      deadLetters: 0,
+      newestDeadLetter: null,
+    }
+  );
 }
 
 /** What `plan` needs beyond the rows of the modules. */

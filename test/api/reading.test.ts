@@ -102,6 +102,19 @@ describe('status', () => {
     expect(read.modules.find((row) => row.module === 'kiosk')).toMatchObject({ urgency: 'held', headline: 'held by ada: fair week' });
   });
 
+  test('raises an alarm when nobody reads the sources that are due', async () => {
+    await inStep(api.db, 'core');
+    await api.db.query(`update module set next_read_at = now() - interval '1 minute' where name = 'core'`);
+    const status = async () => statusAnswer.parse((await api.call('GET', '/api/v1/status')).body);
+    expect((await status()).alarms).toEqual([]);
+    await api.db.query(`update module set next_read_at = now() - interval '3 minutes' where name = 'core'`);
+    const read = await status();
+    expect(read.alarms).toEqual([expect.objectContaining({ what: expect.stringContaining('sources are not read, that of core the longest') })]);
+    expect(read.inStep).toBe(false);
+    const { checks } = doctorAnswer.parse((await api.call('GET', '/api/v1/doctor')).body);
+    expect(checks.find(({ what }) => what === 'sources')).toMatchObject({ isWell: false, says: expect.stringContaining('core for 18') });
+  });
+
   test('raises an alarm when a comparison is owed for longer than two sweeps', async () => {
     await inStep(api.db, 'core');
     await api.db.query(`update module set facts_version = facts_version + 1, changed_at = now() - interval '5 minutes'`);
