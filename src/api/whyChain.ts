@@ -47,7 +47,7 @@ export function whyChains(
     ...named(moved, 'moved', module, 'more of its inputs moved', (input) =>
       chain(input.kind, chainTo(via, module, input.module), movedText(input, commits)),
     ),
-    ...named(missing, 'missing', module, 'more have nothing to build on yet', (input) =>
+    ...named(missing, 'missing', module, 'more have no fit build yet that carries what is imported', (input) =>
       chain('missing', chainTo(via, module, input.module), missingText(input, doing.get(input.module))),
     ),
     ...named(settling, 'waiting', module, 'more have not settled', (input) =>

@@ -46,6 +46,7 @@ export function moduleLines(answer: ModuleAnswer, width: number): string[] {
 }
 
 const MOST_EDGES = 20;
+const EXPORT_WORDS = { carried: '', kept: ', until the head is fit', awaited: ', once the head is fit' } as const;
 
 /** What its code exports, what it builds on, what builds on it, and what of its imports cannot be known. */
 function graphSections({ exports, inputs, dependants, cycle, outside, unknown }: ModuleGraph, width: number): string[] {
@@ -54,7 +55,7 @@ function graphSections({ exports, inputs, dependants, cycle, outside, unknown }:
     ...titled(
       'exports',
       table(
-        exports.map((one) => [one.language, one.name, `as ${one.artifact}`, `${one.file}:${one.line}`]),
+        exports.map((one) => [one.language, one.name, `as ${one.artifact}`, `${one.file}:${one.line}${EXPORT_WORDS[one.state]}`]),
         width,
         2,
       ),

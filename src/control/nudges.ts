@@ -8,9 +8,9 @@ import {
   type ChangedModule,
   changedModules,
   type Decided,
+  lookAtUnreadAgain,
   markNudged,
   type OwedModule,
-  oweReread,
   readManyFacts,
   recordComparisons,
 } from '../inventory/modules';
@@ -33,7 +33,7 @@ export function startNudgePass(deps: ControlDeps): Loop {
     pauseMs: (found) => (found > 0 ? BUSY_PAUSE_MS : EVERY_MS),
     pass: async () => {
       const { db, now, times } = deps;
-      await oweReread(db);
+      await lookAtUnreadAgain(db);
       const owed = await changedModules(db, MOST_A_PASS, now(), GRACE);
       if (owed.length === 0) return 0;
       const facts = await readManyFacts(

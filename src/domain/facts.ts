@@ -120,17 +120,17 @@ export interface OpenImport {
   readonly name: string;
   readonly file: string;
   readonly line: number;
-  /** One that is likely the last to be inspected: whose source has not been read, else the one that came last. */
+  /** One of those whose code may export it: whose head moved last, else one that was never inspected. */
   readonly module: string;
   readonly hasOthers: boolean;
-  /** When one of them was last added, seen to move, or its inspection got on. */
+  /** When this one was added or its head moved, or any inspection last got on. */
   readonly progressAt: Iso;
 }
 
-/** A module that this one builds on and that has nothing to build on yet. */
+/** A module that this one builds on and that has no fit build yet which carries what is imported. */
 export interface MissingInput {
   readonly module: string;
-  /** One clause: 'core has had no fit build yet', 'core at 4f2c1a9 makes no artifact core-go'. */
+  /** One clause: 'core has had no fit build yet', 'core at 4f2c1a9 makes no artifact core-go', 'core at 4f2c1a9 does not export example.org/core'. */
   readonly because: string;
   readonly since: Iso;
   /** It will not come by itself: its head failed or is invalid. */

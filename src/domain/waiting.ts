@@ -17,7 +17,7 @@ export interface Wait {
   readonly unread?: string;
 }
 
-/** An input without any artifact is waited for without bound, all else while it gets on and the cap is not reached. */
+/** An input without an artifact that carries what is imported is waited for without bound, all else while it gets on and the cap is not reached. */
 export function waitOf(facts: Facts, times: Times): Wait | null {
   return waitForMissing(facts.graph) ?? waitForSettling(facts, times) ?? waitForUnread(facts, times);
 }
@@ -31,7 +31,7 @@ export function waitForMissing({ missing, settling }: GraphFacts): Wait | null {
   const doing = settling.find((input) => input.module === first.module);
   const state = doing === undefined ? '' : `, ${stateOf(doing)}`;
   return {
-    on: `an artifact of ${first.module}${others}`,
+    on: `a fit build of ${first.module}${others}`,
     part: `waiting for ${first.module} (${because(first)}${state})${others} since ${minuteOf(first.since)}`,
     reason: `waits for ${first.module}${others}: ${first.because}${state}`,
     since: first.since,

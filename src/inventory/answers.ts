@@ -63,16 +63,17 @@ async function takeIn(tx: Db, asked: Asked, answer: Answer, now: Date, times: Ti
   }
   // An environmental answer ends its own attempt and nothing else.
   if (asked.state === 'answered' || asked.state === 'cancelled' || answer.attempt !== asked.attempt) return null;
-  if (asked.isStopping) {
+  // Another attempt would have the same inputs: the next comparison asks for a build with those of now.
+  if (asked.isStopping || reach?.isInputNow === true) {
     await endStopped(tx, [answer.request], now);
     return null;
   }
-  if (answer.kind === 'build' && answer.outcome === 'environment' && reach?.isInputNow === false) {
+  if (answer.kind === 'build' && answer.outcome === 'environment' && reach !== null) {
     const [build] = await tx.query<{ inputs: Input[] }>('select inputs from build where id = $1', [answer.request]);
     await takeVerdict(tx, { ...answer, outcome: 'failed', inputs: build?.inputs ?? [] }, reach, now);
     return null;
   }
-  const said = reach?.says ?? ('reason' in answer ? answer.reason : 'the builder stopped it');
+  const said = 'reason' in answer ? answer.reason : 'the builder stopped it';
   const reason = toText('step' in answer ? `${answer.step}: ${said}` : said);
   const [retry] = await tryAgain(tx, [{ request: answer.request, attempt: answer.attempt, reason }], now, times);
   return retry === undefined ? null : { reason, delayMs: retry.delayMs };
@@ -196,19 +197,26 @@ async function reachOf(tx: Db, request: string, missing: ReadonlyArray<{ readonl
   if (missing.length === 0) return null;
   await lockGraph(tx);
   const [found] = await tx.query<{ module: string; name: string; isInputNow: boolean }>(
-    `select e.module, e.name, m.head_commit = b.commit
-       and exists (select from build_edge x where x.module = b.module and x.input = e.module and x.artifact = e.artifact) as "isInputNow"
+    `select e.module, e.name, e.is_edge and m.head_commit = b.commit as "isInputNow"
      from jsonb_array_elements($2::jsonb) with ordinality s (value, place)
+     cross join lateral (select s.value ->> 'language' as language, s.value ->> 'name' as name) wanted
      join build b on b.id = $1
      join module m on m.name = b.module
-     join module_export e on e.language = s.value ->> 'language' and e.name = s.value ->> 'name' and e.module <> b.module
-     where not exists (select from jsonb_array_elements(b.inputs) i where i ->> 'module' = e.module and i ->> 'artifact' = e.artifact)
-     order by s.place, e.since, e.module limit 1`,
+     cross join lateral (
+       select x.input as module, x.artifact, x.name, true as is_edge, is_awaited(x.input, x.language, x.name) as is_awaited, null::timestamptz as since
+       from build_edge x where x.module = b.module and (x.language, x.name) = (wanted.language, wanted.name)
+       union all
+       select k.module, k.artifact, k.name, false, false, k.since from kept_export k where (k.language, k.name) = (wanted.language, wanted.name)
+       union all
+       select x.module, x.artifact, x.name, false, false, x.since from module_export x where (x.language, x.name) = (wanted.language, wanted.name)
+     ) e
+     where e.module <> b.module
+       and (e.is_awaited or not exists (select from jsonb_array_elements(b.inputs) i where i ->> 'module' = e.module and i ->> 'artifact' = e.artifact))
+     order by s.place, e.is_edge desc, e.since, e.module limit 1`,
     [request, toJson(missing)],
   );
   if (found === undefined) return null;
   const { module, name, isInputNow } = found;
-  if (isInputNow) return { isInputNow, says: `${module} (${name}) became an input of it while it was built` };
   return { isInputNow, says: `reaches for ${module} (${name}), which is not in its closure: import it in code that Tally can read` };
 }
 

@@ -99,6 +99,7 @@ export interface ModuleNames {
     readonly artifact: string;
     readonly file: string;
     readonly line: number;
+    readonly state: 'carried' | 'kept' | 'awaited';
   }>;
   /** Imports of the module that no module exports. */
   readonly outside: number;
@@ -109,8 +110,16 @@ export interface ModuleNames {
 export async function moduleNames(db: Db, module: string): Promise<ModuleNames> {
   const [row] = await db.query<ModuleNames>(
     `select
-       (select coalesce(jsonb_agg(jsonb_build_object('language', x.language, 'name', x.name, 'artifact', x.artifact, 'file', x.file, 'line', x.line)
-          order by x.language, x.name), '[]') from module_export x where x.module = m.name) as exports,
+       (select coalesce(jsonb_agg(to_jsonb(x) order by x.language, x.name, x.artifact), '[]') from (
+          select e.language, e.name, e.artifact, e.file, e.line, case when e.is_awaited then 'awaited' else 'carried' end as state from module_export e
+          where e.module = m.name and not exists (select from kept_export k where (k.module, k.language, k.name) = (e.module, e.language, e.name))
+          union all
+          select k.language, k.name, k.artifact, x.file, x.line, 'kept' from kept_export k
+          join build b on b.id = m.effective_build join inspection i on i.module = m.name and i.commit = b.commit
+          cross join lateral (
+            select x.file, x.line from jsonb_to_recordset(i.exports) x (language text, name text, file text, line int)
+            where (x.language, x.name) = (k.language, k.name) order by x.file, x.line limit 1) x
+          where k.module = m.name) x) as exports,
        (select count(distinct (i.language, i.name))::int from module_import i
         where i.module = m.name and not exists (select from build_edge e where e.module = i.module and e.language = i.language and e.name = any (i.candidates))) as outside,
        coalesce((select n.unknown from inspection n where n.module = m.name and n.commit = m.edges_commit), '[]') as unknown

@@ -97,18 +97,15 @@ export interface Grace {
   readonly waitMs: number;
 }
 
-/** A line that names a module as not inspected yet is owed another comparison once that one is, though it waits for others still. */
-export async function oweReread(db: Db): Promise<void> {
-  await db.query(
-    `select bump_modules(array(
-       select m.name from module m
-       where m.unread is not null and m.facts_version = m.compared_version and not exists (
-         select from module u where u.name = m.unread and u.trouble_kind is null
-           and not exists (select from inspection i where i.module = u.name and i.commit = u.head_commit))))`,
-  );
+/** A pass takes so many lines at most that wait for code to be read: all may name the same module. */
+const MOST_LOOKED_AT = 500;
+
+/** What waits for code to be read is told by no row that moves: it is looked at from here, and owed another comparison where its line says what is so no more. */
+export async function lookAtUnreadAgain(db: Db): Promise<void> {
+  await db.query('select look_at_unread_again($1)', [MOST_LOOKED_AT]);
 }
 
-/** Modules whose facts moved since they were compared and since they were nudged: for the pass a second. */
+/** Modules whose facts moved since they were compared and since they were nudged: for the pass a second: those that have waited longest first. */
 export async function changedModules(db: Db, limit: number, now: Date, { answerMs, answeredMs, waitMs }: Grace): Promise<OwedModule[]> {
   return db.query(
     `select name, repository, facts_version as version,
@@ -122,7 +119,7 @@ export async function changedModules(db: Db, limit: number, now: Date, { answerM
          when stale_since is not null and edges_commit = head_commit and exists (
            select from build_edge e join module i on i.name = e.input where e.module = module.name and not e.is_test and i.is_settling) then $5::int
          end, true)
-     order by name limit $1`,
+     order by changed_at, name limit $1`,
     [limit, now, answerMs, answeredMs, waitMs],
   );
 }
@@ -135,13 +132,12 @@ export async function markNudged(db: Db, modules: ReadonlyArray<{ readonly name:
   );
 }
 
-/** Modules whose facts are not the ones last compared since `owedSince`, nudged or not, or whose time is due: for the sweep. */
+/** Modules whose facts are not the ones last compared since `owedSince`, nudged or not, or whose time is due, those that have waited longest first: for the sweep. */
 export async function sweepModules(db: Db, limit: number, now: Date, owedSince: Date): Promise<ChangedModule[]> {
   return db.query(
-    `select name, repository, facts_version as version from module where facts_version <> compared_version and changed_at <= $3
-     union
-     select name, repository, facts_version from module where due_at <= $2
-     order by name limit $1`,
+    `select name, repository, facts_version as version from module
+     where facts_version <> compared_version and changed_at <= $3 or due_at <= $2
+     order by least(case when facts_version <> compared_version then changed_at end, due_at), name limit $1`,
     [limit, now, owedSince],
   );
 }

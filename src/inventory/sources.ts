@@ -49,14 +49,13 @@ export async function renewLeases(db: Db, modules: readonly string[], now: Date)
   );
 }
 
-/** What git said of many modules at once. Only what changed bumps a module; the graph is settled with it, and nobody waits for a source in trouble. */
+/** What git said of many modules at once. Only what changed bumps a module; the graph is settled with it. */
 export async function recordReadings(db: Db, readings: readonly ModuleReading[], now: Date, times: Times): Promise<void> {
   if (readings.length === 0) return;
   await db.transaction(async (tx) => {
     const rows = toJson(newestOf(readings).map(toRow));
     const moving = await tx.query(
-      `select from jsonb_to_recordset($1::jsonb) r (module text, commit text, kind text) join module m on m.name = r.module
-       where r.commit is distinct from m.head_commit and r.commit is not null or r.kind is not null and m.trouble_kind is null limit 1`,
+      `select from jsonb_to_recordset($1::jsonb) r (module text, commit text) join module m on m.name = r.module where r.commit is distinct from m.head_commit and r.commit is not null limit 1`,
       [rows],
     );
     if (moving.length > 0) await lockGraph(tx);

@@ -85,8 +85,11 @@ const codePlace = { file: z.string(), line: count };
 
 /** What `module show` says of the module in the graph. */
 export const moduleGraph = z.strictObject({
-  /** Names that its code exports, and the artifact that carries each. */
-  exports: z.array(z.strictObject({ language, name: z.string(), artifact: z.string(), ...codePlace })),
+  /**
+   * Names that it exports, and the artifact that carries each. `awaited`: the head exports it, and the effective build does not carry it. `kept`: the
+   * effective build carries it, and the head exports it no more, or by another artifact.
+   */
+  exports: z.array(z.strictObject({ language, name: z.string(), artifact: z.string(), ...codePlace, state: z.enum(['carried', 'kept', 'awaited']) })),
   inputs: z.array(graphEdge),
   dependants: z.array(graphEdge),
   /** Through build edges back to itself, first and last the same: its next change is not built. null: it lies in none. */

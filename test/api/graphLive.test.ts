@@ -114,6 +114,22 @@ test('a head that failed says in what it differs from the build that is effectiv
   expect(standing).toEqual([{ module: 'board-types', situation: 'failed' }]);
 });
 
+test('a module says which of its names a head that is not fit has given up, and which nobody can build on before it is', async () => {
+  await settled();
+  const exports = async (): Promise<string[]> => {
+    const { graph } = moduleAnswer.parse((await api.call('GET', '/api/v1/modules/core')).body);
+    return graph.exports.map(({ name, artifact, state }) => `${name} as ${artifact} ${state}`);
+  };
+  expect(await exports()).toEqual(['x.org/core as out carried']);
+  await moduleWith(api.db, 'core', 'b', { exports: ['x.org/kernel'] });
+  expect(await exports()).toEqual(['x.org/core as out kept', 'x.org/kernel as out awaited']);
+  await buildFailed(api.db, 'core');
+  await moduleWith(api.db, 'core', 'c', { exports: ['more=x.org/core'] });
+  expect(await exports()).toEqual(['x.org/core as out kept']);
+  await buildFit(api.db, 'core', { more: 'core elsewhere' });
+  expect(await exports()).toEqual(['x.org/core as more carried']);
+});
+
 test('a member of a cycle whose head was judged before says that it lies in one, and what comes of it', async () => {
   await settled();
   await moduleWith(api.db, 'core', 'b', { exports: ['x.org/core'], imports: ['x.org/types'] });

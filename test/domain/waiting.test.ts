@@ -181,7 +181,7 @@ describe('inputs that are not there', () => {
   test('an input without any artifact is waited for past the cap, and that is said', () => {
     const found = stale({ missing: [missing], staleSince: ago(90) });
     expect(found).toMatchObject({
-      next: { kind: 'wait', on: 'an artifact of core' },
+      next: { kind: 'wait', on: 'a fit build of core' },
       situation: 'waiting',
       needsPerson: false,
       since: ago(90),
@@ -198,7 +198,7 @@ describe('inputs that are not there', () => {
 
   test('one that will not come by itself needs a person and is named first', () => {
     const found = stale({ missing: [missing, { ...missing, module: 'types', because: 'types failed at 9c1f0e2', needsPerson: true }] });
-    expect(found).toMatchObject({ situation: 'waiting', needsPerson: true, next: { kind: 'wait', on: 'an artifact of types and 1 more' } });
+    expect(found).toMatchObject({ situation: 'waiting', needsPerson: true, next: { kind: 'wait', on: 'a fit build of types and 1 more' } });
   });
 
   test('another try waits for what is missing all the same', () => {

@@ -1,6 +1,7 @@
 import { closureOf as closureInDomain } from '../../src/domain/closure';
 import { compare } from '../../src/domain/comparison';
 import {
+  addModule,
   addToken,
   assign,
   beatRequests,
@@ -295,6 +296,19 @@ describe('a version', () => {
 const atOnce = { answerMs: 0, answeredMs: 0, waitMs: 0 };
 
 describe('what is nudged', () => {
+  it('is looked at in the order of how long it is owed, so that no name keeps another one waiting', async () => {
+    const names = ['aa', 'bb', 'cc'];
+    for (const name of names) await addModule(db, { name, repository: `file:///${name}.git`, ref: 'main' });
+    await db.query(`update module set compared_version = facts_version where not name = any ($1)`, [names]);
+    const owed = { aa: 1, bb: 3, cc: 2 };
+    for (const [name, minutes] of Object.entries(owed))
+      await db.query(`update module set changed_at = now() - $2::int * interval '1 minute' where name = $1`, [name, minutes]);
+    expect((await changedModules(db, 2, new Date(), atOnce)).map(({ name }) => name)).toEqual(['bb', 'cc']);
+    await db.query(`update module set due_at = now() - interval '150 seconds', compared_version = facts_version where name = 'aa'`);
+    expect((await sweepModules(db, 2, new Date(), new Date())).map(({ name }) => name)).toEqual(['bb', 'aa']);
+    await db.query('delete from module where name = any ($1)', [names]);
+  });
+
   it('is what moved since it was compared and nudged; the sweep takes it anyway, and what is due', async () => {
     await db.query('update module set compared_version = facts_version, nudged_version = facts_version');
     expect(await changedModules(db, 10, new Date(), atOnce)).toEqual([]);

@@ -1,8 +1,7 @@
 import { compare } from '../../src/domain/comparison';
 import { changedModules, type Db, latestRequest, openBuild, recordAnswer, recordComparison } from '../../src/inventory';
-import type { Answer } from '../../src/schema/messages';
 import { answerFit, buildFailed, buildFit, bumpedBy, factsOf, inputs, inspectCode, isStale, moduleWith, open, stale } from './graphMesh';
-import { commitOf, digest, environment, failed, openStore, read, tick, times } from './store';
+import { commitOf, digest, openStore, read, tick, times } from './store';
 
 let db: Db;
 beforeAll(async () => ({ db } = await openStore()));
@@ -257,52 +256,6 @@ describe('a build that is not reproducible', () => {
     // The same commit with the same inputs, other than those of its tests, made these artifacts already.
     await buildFit(db, 'a', 'a 3');
     expect(await stale(db)).toEqual([]);
-  });
-});
-
-describe('a build that reaches for a module of the mesh outside of its closure', () => {
-  it('has failed with that said, whatever step it was', async () => {
-    await moduleWith(db, 'core', 'a', { exports: ['x.org/core'] });
-    await moduleWith(db, 'lib', 'a', {});
-    const reason = 'reaches for core (x.org/core), which is not in its closure: import it in code that Tally can read';
-    const missing = [
-      { language: 'go' as const, name: 'x.org/core/sub' },
-      { language: 'go' as const, name: 'x.org/core' },
-    ];
-    const fetching = await open(db, 'lib');
-    expect(await recordAnswer(db, { ...environment(fetching.id), missing } as Answer, tick(), times)).toMatchObject({
-      final: true,
-      outcome: 'failed',
-    });
-    expect((await factsOf(db, 'lib')).headBuild).toMatchObject({ verdict: 'failed', reason });
-    await moduleWith(db, 'lib', 'b', {});
-    const running = await open(db, 'lib');
-    await recordAnswer(db, failed(running.id, { step: 'run', missing }), tick(), times);
-    expect((await factsOf(db, 'lib')).headBuild).toMatchObject({ verdict: 'failed', reason });
-  });
-
-  it('has not failed where that became an input of it while it was built: it is built again with it', async () => {
-    await moduleWith(db, 'lib', 'a', { imports: ['x.org/core'] });
-    const running = await open(db, 'lib');
-    await moduleWith(db, 'core', 'a', { exports: ['x.org/core'] });
-    const missing = [{ language: 'go' as const, name: 'x.org/core' }];
-    const reason = 'core (x.org/core) became an input of it while it was built';
-    expect(await recordAnswer(db, failed(running.id, { step: 'run', missing }), tick(), times)).toMatchObject({
-      final: false,
-      retry: { reason: `run: ${reason}` },
-    });
-    expect(await db.query('select verdict from build')).toEqual([{ verdict: null }]);
-    await buildFit(db, 'core');
-    const { next, cancel } = compare(await factsOf(db, 'lib'), times);
-    expect(next).toMatchObject({ kind: 'build', requestId: null });
-    expect(cancel).toEqual([running.id]);
-  });
-
-  it('is a trouble of the environment when the name is of none', async () => {
-    await moduleWith(db, 'lib', 'a', {});
-    const opened = await open(db, 'lib');
-    const missing = [{ language: 'go' as const, name: 'golang.org/x/net' }];
-    expect(await recordAnswer(db, { ...environment(opened.id), missing } as Answer, tick(), times)).toMatchObject({ final: false });
   });
 });
 

@@ -1,5 +1,7 @@
 import fc from 'fast-check';
+import { compare } from '../../src/domain/comparison';
 import { addModule, type Db, openInspection, readManyFacts, recordAnswer, recordReading, recordReadings, removeModule } from '../../src/inventory';
+import { lookAtUnreadAgain, recordComparisons } from '../../src/inventory/modules';
 import { answerFailed, answerFit, type Code, inspectCode, moduleWith, type Opened, open } from './graphMesh';
 import { type Graph, keptGraph, Scratch } from './graphScratch';
 import { commitOf, openStore, read, tick, times } from './store';
@@ -118,7 +120,8 @@ const FOUND: Array<[Step[]]> = [
 
 interface Seen {
   readonly version: number;
-  readonly isOpen: boolean;
+  /** For code to be read. */
+  readonly isWaiting: boolean;
   readonly facts: string;
 }
 
@@ -126,13 +129,14 @@ interface Seen {
 async function seen(): Promise<Map<string, Seen>> {
   const all = await readManyFacts(db, MODULES, new Date(0), times);
   return new Map(
-    all.map(({ version, graph, closure, headBuild, effective, module: name }) => {
+    all.map((one) => {
+      const { version, graph, closure, headBuild, effective, module: name } = one;
       const settling = graph.settling.map((input) => [input.module, input.path]);
       return [
         name,
         {
           version,
-          isOpen: graph.openImport !== null,
+          isWaiting: compare(one, times).unread !== null,
           facts: JSON.stringify([
             { ...graph, settling, openImport: null, staleSince: null, missing: graph.missing.map((one) => ({ ...one, since: null })) },
             closure,
@@ -145,6 +149,15 @@ async function seen(): Promise<Map<string, Seen>> {
   );
 }
 
+async function compareAll(): Promise<void> {
+  const all = await readManyFacts(db, MODULES, new Date(), times);
+  await recordComparisons(
+    db,
+    all.map((facts) => compare(facts, times)),
+    new Date(),
+  );
+}
+
 it('kept step by step the graph is the one made from scratch, whatever happened, and no change of it goes untold', async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(step, { minLength: 5, maxLength: 30 }), async (steps) => {
@@ -153,15 +166,17 @@ it('kept step by step the graph is the one made from scratch, whatever happened,
       const history = new History();
       let before = await seen();
       for (const next of steps) {
+        await compareAll();
         await history.take(next);
+        await lookAtUnreadAgain(db);
         expect(await keptGraph(db)).toEqual(await scratch.graph());
         const after = await seen();
-        for (const [name, { version, isOpen, facts }] of after) {
+        for (const [name, { version, isWaiting, facts }] of after) {
           const then = before.get(name);
           if (then === undefined || then.version !== version) continue;
           expect({ name, facts }).toEqual({ name, facts: then.facts });
-          // One more that may export it is no news to whom waits; that none is left is.
-          if (then.isOpen) expect({ name, isOpen }).toEqual({ name, isOpen: true });
+          // That one more may export it is no news to whom waits; that none is left is.
+          if (then.isWaiting) expect({ name, isWaiting }).toEqual({ name, isWaiting: true });
         }
         before = after;
       }

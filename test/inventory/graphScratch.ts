@@ -1,7 +1,7 @@
 /**
  * The graph made from scratch: everything again from what inspections and builds say, with nothing of how the store keeps
  * it. Four things are history and no inspection says them: whose commit gives the edges, who exported a name first, what was
- * effective before, and which names a fit build did without. They are followed here by rules of their own.
+ * effective before, and what the imports of a fit build led to. They are followed here by rules of their own.
  */
 import { closureOf } from '../../src/domain/closure';
 import type { Db } from '../../src/inventory';
@@ -80,7 +80,8 @@ export class Scratch {
   private readonly edgesCommit = new Map<string, string>();
   private readonly since = new Map<string, number>();
   private readonly effective = new Map<string, string>();
-  private readonly outside = new Map<string, Set<string>>();
+  /** By module and import: the name that it led to when a build was fit, '' where that was of outside. */
+  private readonly fitAs = new Map<string, Map<string, string>>();
   private fit = new Set<string>();
   private closures: Record<string, string> = {};
   private moment = 0;
@@ -92,6 +93,7 @@ export class Scratch {
     const base = await readBase(this.db);
     this.follow(base);
     const exported = this.exported(base);
+    this.followFit(base, exported);
     const conflicts = exported.flatMap((one) => {
       const holder = this.holder(exported, one);
       return holder === one.module ? [] : [`${one.module}: ${one.name} of ${holder}`];
@@ -104,7 +106,7 @@ export class Scratch {
       edges = this.edges(base, exported);
     }
     const cyclic = base.modules.map(({ name }) => name).filter((name) => this.reaches(edges, name, name));
-    this.followOutside(base, exported);
+    this.forgetSince([...exported, ...this.kept(base, exported)]);
     const ready = base.modules.filter(({ name, head }) => inspectionOf(base, name, head)?.outcome === 'valid');
     const closures = new Map(ready.map(({ name, head }) => [name, this.closure(base, edges, name, head ?? '')]));
     const isSettling = ({ name, head }: Base['modules'][number]): boolean => {
@@ -131,7 +133,7 @@ export class Scratch {
       ),
       open: Object.fromEntries(
         base.modules.flatMap(({ name }) => {
-          const open = this.unresolved(base, exported, name).filter((one) => this.outside.get(name)?.has(importKeyOf(one)) !== true);
+          const open = this.unresolved(base, exported, name).filter((one) => this.fitAs.get(name)?.get(importKeyOf(one)) !== '');
           const [first] = open.sort((a, b) => (placeOf(a) < placeOf(b) ? -1 : 1));
           return first === undefined ? [] : [[name, first.name]];
         }),
@@ -151,17 +153,25 @@ export class Scratch {
   }
 
   /** A build that became fit, of the head and its closure as they were at that moment. */
-  private followOutside(base: Base, exported: ReturnType<Scratch['exported']>): void {
+  private followFit(base: Base, exported: ReturnType<Scratch['exported']>): void {
+    for (const [module, led] of this.fitAs) {
+      const imported = new Set(this.imports(base, module).map(importKeyOf));
+      for (const key of [...led.keys()]) if (!imported.has(key)) led.delete(key);
+      if (!base.modules.some(({ name }) => name === module)) this.fitAs.delete(module);
+    }
     const fit = base.builds.filter(({ verdict }) => verdict === 'fit');
-    for (const { id, module, commit, closure } of fit) {
-      if (this.fit.has(id) || this.edgesCommit.get(module) !== commit || this.closures[module] !== closure) continue;
-      this.outside.set(module, new Set(this.unresolved(base, exported, module).map(importKeyOf)));
+    const now = fit.filter(
+      ({ id, module, commit, closure }) => !this.fit.has(id) && this.edgesCommit.get(module) === commit && this.closures[module] === closure,
+    );
+    const kept = this.kept(base, exported);
+    for (const { module } of now) {
+      const led = this.imports(base, module).map((one): [string, string] => [
+        importKeyOf(one),
+        this.hit(base, exported, kept, module, one)?.name ?? '',
+      ]);
+      this.fitAs.set(module, new Map(led));
     }
     this.fit = new Set(fit.map(({ id }) => id));
-    for (const [module, keys] of this.outside) {
-      const imported = new Set(this.imports(base, module).map(importKeyOf));
-      for (const key of keys) if (!imported.has(key)) keys.delete(key);
-    }
   }
 
   private follow(base: Base): void {
@@ -171,9 +181,14 @@ export class Scratch {
     for (const { name, head } of base.modules) {
       if (head !== null && inspectionOf(base, name, head)?.outcome === 'valid') this.edgesCommit.set(name, head);
     }
-    const keys = new Set(this.exported(base).map(keyOf));
+    this.forgetSince([...this.exported(base), ...this.kept(base, this.exported(base))]);
+    for (const key of this.exported(base).map(keyOf)) if (!this.since.has(key)) this.since.set(key, this.moment);
+  }
+
+  /** A name that neither the head nor what is effective exports any more begins anew. */
+  private forgetSince(all: ReturnType<Scratch['exported']>): void {
+    const keys = new Set(all.map(keyOf));
     for (const key of [...this.since.keys()]) if (!keys.has(key)) this.since.delete(key);
-    for (const key of keys) if (!this.since.has(key)) this.since.set(key, this.moment);
   }
 
   private exported(base: Base): Array<{ module: string; language: string; name: string; artifact: string }> {
@@ -205,26 +220,17 @@ export class Scratch {
 
   private holder(exported: ReturnType<Scratch['exported']>, of: { readonly language: string; readonly name: string }): string | null {
     const all = exported.filter((one) => one.language === of.language && one.name === of.name);
-    all.sort((a, b) => (this.since.get(keyOf(a)) ?? 0) - (this.since.get(keyOf(b)) ?? 0) || (a.module < b.module ? -1 : 1));
-    return all[0]?.module ?? null;
+    return all.sort((a, b) => this.older(a, b))[0]?.module ?? null;
   }
 
   private edges(base: Base, exported: ReturnType<Scratch['exported']>): Edge[] {
     const kept = this.kept(base, exported);
     const found = base.modules.flatMap(({ name: module }) =>
-      (inspectionOf(base, module, this.edgesCommit.get(module) ?? null)?.imports ?? []).flatMap(({ language, candidates, test }): Edge[] => {
-        for (const name of candidates) {
-          const isIt = (one: (typeof kept)[number]): boolean => one.language === language && one.name === name;
-          const [keeper] = kept.filter(isIt).sort((a, b) => (a.module < b.module ? -1 : 1));
-          const holder = keeper?.module ?? this.holder(exported, { language, name });
-          if (holder === null) continue;
-          if ([...kept, ...exported].some((one) => one.module === module && isIt(one))) return [];
-          const artifact = [...kept, ...exported].find((one) => one.module === holder && isIt(one))?.artifact ?? '';
-          const carried = this.carried(base, holder);
-          const awaited = carried !== null && !carried.some((one) => isSameName(one, { language, name }));
-          return [{ module, input: holder, artifact, test, awaited }];
-        }
-        return [];
+      this.imports(base, module).flatMap((one): Edge[] => {
+        const hit = this.hit(base, exported, kept, module, one);
+        return hit === null || hit.module === module
+          ? []
+          : [{ module, input: hit.module, artifact: hit.artifact, test: one.test, awaited: hit.awaited }];
       }),
     );
     const isSameEdge = (one: Edge, other: Edge): boolean =>
@@ -232,6 +238,38 @@ export class Scratch {
     return found
       .filter((edge) => !edge.test || !found.some((other) => !other.test && isSameEdge(other, edge)))
       .map((edge) => ({ ...edge, awaited: found.some((other) => other.awaited && isSameEdge(other, edge)) }));
+  }
+
+  /** Candidate after candidate; those that nobody can build on yet only where the import is new, or there is no other. */
+  private hit(
+    base: Base,
+    exported: ReturnType<Scratch['exported']>,
+    kept: ReturnType<Scratch['exported']>,
+    module: string,
+    wanted: Imported,
+  ): { module: string; artifact: string; name: string; awaited: boolean } | null {
+    const fitAs = this.fitAs.get(module)?.get(importKeyOf(wanted));
+    const all = [...kept, ...exported];
+    const possible = wanted.candidates.flatMap((name) => {
+      const isIt = (one: Name): boolean => isSameName(one, { language: wanted.language, name });
+      const offered = all.filter(isIt).map((one) => {
+        const carried = this.carried(base, one.module);
+        return { ...one, awaited: one.module !== module && carried !== null && !carried.some(isIt) };
+      });
+      const ready = offered.filter(({ awaited }) => !awaited);
+      const first = (some: typeof offered): (typeof offered)[number] | undefined => {
+        const [keeper] = some.filter((one) => kept.some((k) => k.module === one.module && isIt(k))).sort((a, b) => this.older(a, b));
+        return some.find((one) => one.module === module) ?? keeper ?? [...some].sort((a, b) => this.older(a, b))[0];
+      };
+      return fitAs === undefined ? [first(offered)] : [first(ready), first(offered.filter(({ awaited }) => awaited))];
+    });
+    const hits = possible.filter((one) => one !== undefined);
+    if (fitAs === undefined) return hits[0] ?? null;
+    return hits.find(({ awaited }) => !awaited) ?? (fitAs === '' ? null : (hits[0] ?? null));
+  }
+
+  private older(a: { readonly module: string; readonly language: string; readonly name: string }, b: typeof a): number {
+    return (this.since.get(keyOf(a)) ?? 0) - (this.since.get(keyOf(b)) ?? 0) || (a.module < b.module ? -1 : 1);
   }
 
   private reaches(edges: readonly Edge[], from: string, to: string): boolean {

@@ -108,6 +108,62 @@ describe('what only a head exports that was never fit', () => {
   });
 });
 
+describe('a more specific name that only a head exports that was never fit', () => {
+  async function nested(): Promise<void> {
+    await pair();
+    await moduleWith(db, 'core', 'b', { exports: ['x.org/core', 'x.org/core/p'] });
+  }
+
+  it('takes no import from the name by which it was fit, before it is fit itself', async () => {
+    await nested();
+    await buildFailed(db, 'core');
+    expect(await isStale(db, 'user')).toBe(false);
+    await moduleWith(db, 'user', 'b', { imports: ['x.org/core/p'] });
+    expect((await factsOf(db, 'user')).graph.missing).toEqual([]);
+    await moduleWith(db, 'core', 'c', { exports: ['x.org/core', 'sub=x.org/core/p'] });
+    await buildFit(db, 'core', { out: 'core', sub: 'nested' });
+    expect(await edges(db)).toEqual(['user → core (sub)']);
+  });
+
+  it('is waited for by an import that is new', async () => {
+    await nested();
+    await moduleWith(db, 'late', 'a', { imports: ['x.org/core/p'] });
+    expect((await factsOf(db, 'late')).graph.missing.map(({ because }) => because)).toEqual(['core at aaaaaaa does not export x.org/core/p']);
+  });
+
+  it('takes nothing from what was of outside when it was fit', async () => {
+    await moduleWith(db, 'user', 'a', { imports: ['x.org/fresh'] });
+    await buildFit(db, 'user');
+    await moduleWith(db, 'core', 'a', { exports: ['x.org/core'] });
+    await buildFit(db, 'core');
+    await moduleWith(db, 'core', 'b', { exports: ['x.org/core', 'x.org/fresh'] });
+    expect(await edges(db)).toEqual([]);
+    expect(await isStale(db, 'user')).toBe(false);
+    await buildFit(db, 'core', 'with fresh');
+    expect(await edges(db)).toEqual(['user → core (out)']);
+    expect(await isStale(db, 'user')).toBe(true);
+  });
+});
+
+it('a name that comes back before its module was fit without it was never away: whoever took it meanwhile is the one that is refused', async () => {
+  await pair();
+  await moduleWith(db, 'core', 'b', { exports: ['x.org/kernel'] });
+  await buildFailed(db, 'core');
+  await moduleWith(db, 'other', 'a', { exports: ['x.org/core'] });
+  await read(db, 'core', commitOf('a'));
+  expect((await factsOf(db, 'core')).graph.conflicts).toEqual([]);
+  expect((await factsOf(db, 'other')).graph.conflicts).toEqual([{ name: 'x.org/core', module: 'core' }]);
+  expect(await edges(db)).toEqual(['user → core (out)']);
+  expect(await isStale(db, 'user')).toBe(false);
+
+  await moduleWith(db, 'core', 'c', { exports: ['x.org/kernel'] });
+  await buildFit(db, 'core', 'kernel');
+  expect((await factsOf(db, 'other')).graph.conflicts).toEqual([]);
+  expect(await edges(db)).toEqual(['user → other (out)']);
+  await moduleWith(db, 'core', 'd', { exports: ['x.org/kernel', 'x.org/core'] });
+  expect((await factsOf(db, 'core')).graph.conflicts).toEqual([{ name: 'x.org/core', module: 'other' }]);
+});
+
 it('a name that moves to another artifact stays by the one that has it, until the other is fit', async () => {
   await pair();
   await moduleWith(db, 'core', 'b', { exports: ['lib=x.org/core'] });

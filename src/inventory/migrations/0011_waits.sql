@@ -8,57 +8,6 @@ create function is_missing(edge build_edge) returns boolean language sql stable 
   select not is_made(edge.input, edge.artifact) or is_awaited(edge.input, edge.language, edge.name)
 $$;
 
--- Inputs and closure of modules whose head is inspected: each direct edge at the input's effective build, and what that build
--- was made with, each at its own effective build now. What an effective build used and nobody makes any more is used as it was.
-create or replace function settle_closures(names text[]) returns void language plpgsql as $$
-begin
-  with recursive ready as materialized (
-    select m.name, m.head_commit from unnest(names) n (name) join module m on m.name = n.name
-    join inspection i on i.module = m.name and i.commit = m.head_commit and i.outcome = 'valid'
-  ), walk (module, input, artifact, is_test, recorded, is_awaited) as (
-    select e.module, e.input, e.artifact, e.is_test, null::text, is_awaited(e.input, e.language, e.name) from ready r join build_edge e on e.module = r.name
-    union
-    select w.module, b.module, b.artifact, w.is_test, b.digest, false
-    from walk w
-    join module z on z.name = w.input
-    join artifact a on a.build_id = z.effective_build and a.name = w.artifact
-    join build_input b on b.build_id = z.effective_build and not b.is_test
-    where b.module <> w.module
-  ), wanted as materialized (
-    select w.module, w.input, w.artifact, bool_and(w.is_test) as is_test, coalesce(min(a.digest), max(w.recorded)) as digest,
-      bool_or(w.is_awaited) as is_awaited
-    from walk w left join module z on z.name = w.input left join artifact a on a.build_id = z.effective_build and a.name = w.artifact
-    group by w.module, w.input, w.artifact
-  ), gone as (
-    delete from module_input i
-    using (
-      select i.module, i.input, i.artifact from ready r join module_input i on i.module = r.name
-      except select module, input, artifact from wanted where digest is not null
-    ) g
-    where (i.module, i.input, i.artifact) = (g.module, g.input, g.artifact)
-  ), fresh as (
-    insert into module_input as i (module, input, artifact, digest, is_test)
-    select w.module, w.input, w.artifact, w.digest, w.is_test from wanted w where w.digest is not null
-    on conflict (module, input, artifact) do update set digest = excluded.digest, is_test = excluded.is_test
-      where (i.digest, i.is_test) is distinct from (excluded.digest, excluded.is_test)
-  ), known as (
-    select u.name, case when bool_and(u.is_known) then closure_of(max(u.head_commit), coalesce(
-      jsonb_agg(jsonb_build_object('module', u.input, 'artifact', u.artifact, 'digest', u.digest)) filter (where u.input is not null), '[]')) end as closure
-    from (
-      select n.name, null::text as head_commit, null::text as input, null::text as artifact, null::text as digest, true as is_known from unnest(names) n (name)
-      union all
-      select name, head_commit, null, null, null, true from ready
-      union all
-      select module, null, input, artifact, digest, digest is not null and not is_awaited from wanted
-    ) u
-    group by u.name
-  ), locked as (
-    select m.name, k.closure from known k join module m on m.name = k.name
-    where m.closure is distinct from k.closure order by m.name for no key update of m
-  )
-  update module m set closure = l.closure, progress_at = clock_timestamp() from locked l where m.name = l.name;
-end $$;
-
 -- Breadth first along edges: every module that is reached, and from which one first; `closing` is the one that leads back to
 -- the start. Only build edges; or, where `only_missing`, edges of code and tests to what is missing.
 create or replace function reach_of(start text, only_missing boolean, out nodes text[], out parents text[], out closing text) language plpgsql stable as $$
@@ -126,4 +75,37 @@ end $$;
 
 drop function is_missing(text, text);
 
+-- What a stale module with an open import waits for: the code of this one, and of others perhaps, and when reading last got on. Of those the one whose
+-- head moved last is named: it is likely read last, so the name stays as long as it can.
+create function open_import_of(start text) returns jsonb language sql stable
+  set plan_cache_mode = force_generic_plan set enable_seqscan = off set random_page_cost = 1.1 as $$
+  select m.open_import || jsonb_build_object('module', named.module, 'hasOthers', named.count > 1, 'progressAt', iso(greatest(named.came, (
+      select greatest(requested_at, published_at, taken_at, beat_at) from request
+      where kind = 'inspect' and state in ('requested', 'published', 'taken') and trouble_since is null
+      order by greatest(requested_at, published_at, taken_at, beat_at) desc limit 1))))
+  from module m join inspection i on i.module = m.name and i.commit = m.head_commit
+  cross join lateral (
+    select (array_agg(u.name order by u.since desc, u.name desc))[1] as module, count(*), max(greatest(x.added_at, x.head_since)) as came
+    from (select name, since from unread where since <= i.answered_at order by since desc, name desc limit 2) u join module x on x.name = u.name
+  ) named
+  where m.name = start and named.module is not null
+$$;
+
+-- A line that waits for code to be read is owed another comparison once nothing is left that it waits for, or the one that it names is read: of both
+-- the rows tell, whatever happened. Those that were compared longest ago first, and `most` at a time: all that wait may name the same one.
+create function look_at_unread_again(most int) returns void language plpgsql as $$
+declare
+  first timestamptz := (select min(since) from unread);
+  read text[] := array(
+    select named.unread from (select distinct unread from module where unread is not null) named
+    where not exists (select from unread u where u.name = named.unread));
+begin
+  if first = '-infinity' and cardinality(read) = 0 then return; end if;
+  perform bump_modules(array(
+    select m.name from module m left join inspection i on i.module = m.name and i.commit = m.head_commit
+    where m.unread is not null and m.facts_version = m.compared_version and (m.unread = any (read) or first is null or first > i.answered_at)
+    order by m.compared_at limit most for no key update of m skip locked));
+end $$;
+
+select settle_open(array(select name from module));
 select settle_graph(array(select name from module));
