@@ -3,6 +3,7 @@ import os from 'node:os';
 import type { Benchmark, Figure } from './figure';
 import { affected } from './figures/affected';
 import { cascade } from './figures/cascade';
+import { coldMesh } from './figures/coldMesh';
 import { deliverOverhead } from './figures/deliverOverhead';
 import { deliverThousand } from './figures/deliverThousand';
 import { hostNoop } from './figures/hostNoop';
@@ -19,6 +20,7 @@ const benchmarks: readonly Benchmark[] = [
   sweepTenThousand,
   wideChange,
   affected,
+  coldMesh,
   noopOverNinja,
   reportsPerSecond,
   deliverOverhead,
