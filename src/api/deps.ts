@@ -3,7 +3,7 @@ import type { Times } from '../domain/times';
 import type { Db } from '../inventory';
 import type { RegistryClient } from '../registry';
 import type { TemporalLink } from '../temporal/client';
-import type { Probe } from './doctor';
+import type { Probe } from './finding';
 
 export interface ApiConfig {
   /** Where operators and webhooks reach this API, without a slash at the end. */

@@ -3,20 +3,8 @@ import { builderStatuses, meshHealth, nodeStatuses } from '../inventory';
 import { neededPlatforms, schemaState, storeClock } from '../inventory/doctor';
 import type { DoctorAnswer } from '../schema/api';
 import type { ApiDeps } from './deps';
+import { type Finding, ill, type Probe, well } from './finding';
 import { isReadLate } from './rows';
-
-export interface Finding {
-  readonly isWell: boolean;
-  /** What is so, in one line. */
-  readonly says: string;
-  /** What to do; null where nothing is. */
-  readonly remedy: string | null;
-}
-
-export interface Probe {
-  readonly what: string;
-  run(): Promise<Finding>;
-}
 
 const PROBE_TIMEOUT_MS = 5_000;
 const CLOCK_SKEW_MAX_MS = 2_000;
@@ -40,14 +28,6 @@ async function run(probe: Probe): Promise<DoctorAnswer['checks'][number]> {
   } finally {
     clearTimeout(timer);
   }
-}
-
-export function well(says: string): Finding {
-  return { isWell: true, says, remedy: null };
-}
-
-export function ill(says: string, remedy: string): Finding {
-  return { isWell: false, says, remedy };
 }
 
 function storeProbes({ db, config }: ApiDeps): Probe[] {

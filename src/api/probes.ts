@@ -3,7 +3,7 @@ import { readFile } from 'node:fs/promises';
 import { z } from 'zod';
 import { accountsOf, type Link, type Management } from '../link';
 import type { TemporalLink } from '../temporal/client';
-import { ill, type Probe, well } from './doctor';
+import { ill, type Probe, well } from './finding';
 
 const CALL_TIMEOUT_MS = 4_000;
 /** Checked by the broker once a minute; below this a build that only waits for its answer's confirm would be cut off. */

@@ -3,8 +3,7 @@ import type { Consumer, Delivery, KeyPair, Link } from '../link';
 import { EXCHANGES, QUEUES, ROUTES } from '../link';
 import { buildQueue } from '../link/topology';
 import type { RegistryClient } from '../registry';
-import type { Answer, BuildRequest, InspectRequest } from '../schema/messages';
-import { buildRequest, inspectRequest } from '../schema/messages';
+import { type Answer, buildRequest, inspectRequest } from '../schema/messages';
 import { completeAnswer } from './answers';
 import { startBeats } from './beats';
 import { performBuild } from './build';
@@ -13,10 +12,10 @@ import type { BuilderConfig } from './config';
 import { createGate } from './gate';
 import type { BuilderHome } from './home';
 import { performInspection } from './inspect';
+import type { Job } from './job';
 import type { Journal } from './journal';
 import { createBuildLog } from './log';
 import { createSandbox } from './sandbox';
-import type { Stopper } from './stopper';
 import { createStopper } from './stopper';
 
 /**
@@ -34,16 +33,6 @@ export interface BuilderDeps {
   version: string;
   config: Pick<BuilderConfig, 'name' | 'platforms' | 'beatMs' | 'limits'>;
   log: Pick<Logger, 'info' | 'warn' | 'error'>;
-}
-
-export interface Job {
-  request: InspectRequest | BuildRequest;
-  /** All that were delivered for it; those of an earlier channel are dead and do no harm. */
-  deliveries: Delivery[];
-  stopper: Stopper;
-  /** `null` until it is claimed. */
-  step: string | null;
-  since: Date;
 }
 
 const ANSWER_RETRY_MOST_MS = 10_000;

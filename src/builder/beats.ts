@@ -1,8 +1,8 @@
 import type { Link } from '../link';
 import { EXCHANGES, ROUTES } from '../link';
-import type { Job } from './agent';
 import type { Claims } from './claims';
 import type { BuilderConfig } from './config';
+import type { Job } from './job';
 
 /** Says every few seconds that the builder lives and at what it works, and hears whether that is still wanted. */
 export interface Beats {

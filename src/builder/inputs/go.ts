@@ -5,7 +5,7 @@ import type { SourceFile } from '../../imports/types';
 import { ArchiveRefused } from '../../pack';
 import { TMP_INSIDE, TREE_INSIDE } from '../sandbox';
 import type { Fetched } from './fetch';
-import type { LaidLanguage, Place } from './index';
+import type { LaidLanguage, Place } from './place';
 import { unpackEach } from './unpacked';
 
 const MOST_BYTES = 1 << 20;

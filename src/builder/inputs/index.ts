@@ -11,34 +11,13 @@ import type { RegistryClient } from '../../registry';
 import type { Input } from '../../schema/messages';
 import type { ArtifactKind } from '../../schema/primitives';
 import type { Work } from '../home';
-import type { Mount } from '../sandbox';
-import { TMP_INSIDE } from '../sandbox';
-import type { Fetched } from './fetch';
-import { fetchInputs } from './fetch';
+import { type Mount, TMP_INSIDE } from '../sandbox';
+import { type Fetched, fetchInputs } from './fetch';
 import { layGo } from './go';
 import { layNpm } from './npm';
+import type { LaidLanguage, Place } from './place';
 import { layPython } from './python';
 import { layRust } from './rust';
-
-/** Where a language's inputs are to be laid. */
-export interface Place {
-  /** The directory that becomes `TALLY_INPUTS`, and that name of it. */
-  readonly directory: string;
-  readonly inside: string;
-  /** The commands' own `/tmp`, for what a tool must be able to write beside the inputs. */
-  readonly tmp: string;
-  readonly tree: SourceTree;
-  /** What a language's own tool is run with where the builder asks it something. */
-  readonly reading: Reading;
-}
-
-/** What one language needs besides. */
-export interface LaidLanguage {
-  readonly env?: Readonly<Record<string, string>>;
-  readonly mounts?: readonly Mount[];
-  /** A command of ours that brings, with the network, what the inputs need of others. */
-  readonly complete?: string | null;
-}
 
 export interface Laid {
   /** The closure as it was fetched. */

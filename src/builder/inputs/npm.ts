@@ -3,7 +3,7 @@ import { dirname, join } from 'node:path';
 import { z } from 'zod';
 import { ArchiveRefused, unpackArchive } from '../../pack';
 import type { Fetched } from './fetch';
-import type { LaidLanguage, Place } from './index';
+import type { LaidLanguage, Place } from './place';
 
 const ranges = z.record(z.string(), z.string()).optional();
 const packageJson = z.object({ name: z.string().regex(/^(@[\w.~-]+\/)?[\w.~-]+$/), dependencies: ranges, optionalDependencies: ranges });

@@ -2,7 +2,7 @@ import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { ArchiveRefused, unpackWheel } from '../../pack';
 import type { Fetched } from './fetch';
-import type { LaidLanguage, Place } from './index';
+import type { LaidLanguage, Place } from './place';
 
 /** All wheels into one directory on the path of imports, with their descriptions, so that pip counts them as installed. */
 export async function layPython(inputs: readonly Fetched[], place: Place): Promise<LaidLanguage> {

@@ -4,7 +4,7 @@ import { parse, stringify } from 'smol-toml';
 import { z } from 'zod';
 import { ArchiveRefused } from '../../pack';
 import type { Fetched } from './fetch';
-import type { LaidLanguage, Place } from './index';
+import type { LaidLanguage, Place } from './place';
 import { unpackEach } from './unpacked';
 
 const cargoToml = z.object({ package: z.object({ name: z.string() }) });

@@ -2,7 +2,7 @@ import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { ArchiveRefused, unpackArchive } from '../../pack';
 import type { Fetched } from './fetch';
-import type { Place } from './index';
+import type { Place } from './place';
 
 export interface Unpacked {
   readonly fetched: Fetched;
