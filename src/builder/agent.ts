@@ -3,7 +3,7 @@ import type { Consumer, Delivery, KeyPair, Link } from '../link';
 import { EXCHANGES, QUEUES, ROUTES } from '../link';
 import { buildQueue } from '../link/topology';
 import type { RegistryClient } from '../registry';
-import { type Answer, buildRequest, inspectRequest } from '../schema/messages';
+import { type Answer, type BuildRequest, buildRequest, type InspectRequest, inspectRequest } from '../schema/messages';
 import { completeAnswer } from './answers';
 import { startBeats } from './beats';
 import { performBuild } from './build';
