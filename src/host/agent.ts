@@ -11,9 +11,9 @@ import { NODE_MESSAGE_TYPE, type NodeBeat } from '../schema/messages';
 import { acceptEnvelope } from './accept';
 import type { Host } from './context';
 import { moduleDigests, type Pass } from './engine';
+import { Overtaken } from './failures';
 import type { HostLog } from './log';
 import { startReporter } from './reporter';
-import { Overtaken } from './shape';
 import { shapeNames } from './shapes';
 
 export interface AgentDeps {

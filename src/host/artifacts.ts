@@ -5,8 +5,8 @@ import { readdir, rm, stat, utimes } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { RegistryClient } from '../registry';
 import type { ArtifactRef } from '../schema/declaration';
+import { ResourceFailed } from './failures';
 import { statOf } from './root';
-import { ResourceFailed } from './shape';
 
 export interface Artifacts {
   /** Path of a file that holds exactly the artifact's blob. @throws EnvironmentError, ResourceFailed. */

@@ -1,6 +1,6 @@
 /** Runs a command to its end, or kills it with everything that it started. */
 import { spawn } from 'node:child_process';
-import { Overtaken } from './shape';
+import { Overtaken } from './failures';
 
 export interface Ran {
   readonly isDone: boolean;

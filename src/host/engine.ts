@@ -9,9 +9,11 @@ import { dirname, join } from 'node:path';
 import { canonicalDigest } from '../link/canonical';
 import type { Declaration, DeclaredResource, SealedSecret } from '../schema/declaration';
 import type { ModuleReport } from '../schema/messages';
+import type { Entry } from './entry';
+import { Overtaken, ResourceFailed } from './failures';
 import { type Journal, syncDirectory } from './journal';
 import { codeOf } from './root';
-import { type Entry, type HostContext, Overtaken, type Reading, ResourceFailed, type Shape, type Task } from './shape';
+import type { HostContext, Reading, Shape, Task } from './shape';
 import { shapeOf } from './shapes';
 
 /** The digest of what was declared is for whoever reports it. */

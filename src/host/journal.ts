@@ -8,8 +8,8 @@ import { randomBytes } from 'node:crypto';
 import { closeSync, fdatasyncSync, fsyncSync, ftruncateSync, openSync, readFileSync, renameSync, writeFileSync, writeSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import type { NodeReport } from '../schema/messages';
+import type { Entry } from './entry';
 import { codeOf } from './root';
-import type { Entry } from './shape';
 
 export interface Held {
   readonly sequence: number;

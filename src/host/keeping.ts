@@ -15,9 +15,9 @@ import {
   symlinkSync,
 } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
+import { ResourceFailed } from './failures';
 import { syncDirectory } from './journal';
 import { type Place, statOf } from './root';
-import { ResourceFailed } from './shape';
 
 export type Before =
   | { readonly kind: 'file'; readonly kept: string; readonly mode: number; readonly uid: number; readonly gid: number }

@@ -4,7 +4,7 @@
  */
 import { lstatSync, realpathSync, type Stats } from 'node:fs';
 import { dirname, join, posix, sep } from 'node:path';
-import { ResourceFailed } from './shape';
+import { ResourceFailed } from './failures';
 
 export interface Place {
   /** Real directory of the target, which may not be there yet. */

@@ -7,9 +7,9 @@ import { join } from 'node:path';
 import { VerificationError } from '../link/errors';
 import { generateSealKeyPair, openOnNode, sealKeyOf } from '../link/nodeSealing';
 import type { Declaration, SealedSecret } from '../schema/declaration';
+import { ResourceFailed } from './failures';
 import { writeWhole } from './journal';
 import { codeOf, type Root } from './root';
-import { ResourceFailed } from './shape';
 
 export interface Secrets {
   /** Before a pass: what is sealed in it and what is left of earlier ones, and for which mesh and node. */

@@ -1,26 +1,9 @@
 /** What the engine and the shapes say to one another. A shape is three verbs; the engine knows no shape. */
 import type { Artifacts } from './artifacts';
+import type { Entry } from './entry';
 import type { Root } from './root';
+import type { ServiceRunner } from './runner';
 import type { Secrets } from './secrets';
-import type { ServiceRunner } from './services';
-
-/** What this host did for one resource, as its journal keeps it. `memo` is the shape's own, and all that `remove` gets. */
-export interface Entry<Memo = unknown> {
-  /** The shape and the target: the same for one thing on the machine, whatever module names it. */
-  readonly key: string;
-  readonly shape: string;
-  readonly module: string;
-  readonly id: string;
-  /** Place in the declaration that it was last applied from. */
-  readonly order: number;
-  /** Of the act that last changed it; grows over all acts of this host. */
-  readonly change: number;
-  /** Of the spec that was read back as held; null before the first time. */
-  readonly held: string | null;
-  /** An act was begun and its outcome not read back yet. */
-  readonly isPending: boolean;
-  readonly memo: Memo;
-}
 
 export interface HostContext {
   readonly root: Root;
@@ -61,14 +44,4 @@ export interface Shape<Spec, Memo> {
   apply(task: Task<Spec, Memo>, host: HostContext): Promise<void>;
   /** Takes away what this host made and puts back what was there before; safe to do again. The signal is that of a task. */
   remove(memo: Memo, host: HostContext, signal: AbortSignal): Promise<void>;
-}
-
-/** The resource cannot be brought about; the message is one line for whoever reads the report. */
-export class ResourceFailed extends Error {
-  override readonly name = 'ResourceFailed';
-}
-
-/** A newer declaration waits. */
-export class Overtaken extends Error {
-  override readonly name = 'Overtaken';
 }

@@ -9,9 +9,9 @@ import { closeSync, existsSync, mkdirSync, openSync, readdirSync, readFileSync, 
 import { open } from 'node:fs/promises';
 import { join } from 'node:path';
 import { commandEnvironment } from './command';
+import { ResourceFailed } from './failures';
 import { endSession, isAlive, readMark } from './processes';
-import type { LastWords, ServiceRunner, StartedFrom } from './services';
-import { ResourceFailed } from './shape';
+import type { LastWords, ServiceRunner, StartedFrom } from './runner';
 
 interface Started extends StartedFrom {
   readonly stopWithinMs: number;

@@ -4,7 +4,7 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, w
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { EnvironmentError } from '../domain/errors';
-import type { RunSpec, ServiceRunner, StartedFrom } from './services';
+import type { RunSpec, ServiceRunner, StartedFrom } from './runner';
 
 const run = promisify(execFile);
 const UNITS = '/etc/systemd/system';

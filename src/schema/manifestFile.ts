@@ -18,12 +18,6 @@ export type ManifestReading =
   /** `written` is what its author wrote, before defaults and units; it holds nothing that JSON or PostgreSQL cannot. */
   { valid: true; manifest: Manifest; written: Record<string, unknown>; notes: string[] } | { valid: false; problems: Problem[] };
 
-/** A path into the file and what is wrong there. `onKey`: the line is that of the key, not of its parent. */
-export interface Finding {
-  path: Array<string | number>;
-  message: string;
-}
-
 const PROBLEMS_MAX = 20;
 // The parser is recursive: beyond some hundred levels it exhausts the stack, beyond some thousand the process.
 const DEPTH_MAX = 60;

@@ -1,9 +1,14 @@
 import { distance } from 'fastest-levenshtein';
 import { z } from 'zod';
 import { manifest } from './manifest';
-import type { Finding } from './manifestFile';
 
 /** Turns what zod found into sentences for the author: the key, what was expected there, and what was probably meant. */
+
+/** A path into the file and what is wrong there. */
+export interface Finding {
+  path: Array<string | number>;
+  message: string;
+}
 
 type Issue = z.core.$ZodIssue;
 type Path = Array<string | number>;

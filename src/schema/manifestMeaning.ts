@@ -1,7 +1,6 @@
 import { posix } from 'node:path';
 import { type InstanceResource, type Manifest, type ManifestResource, sourceOfArtifact } from './manifest';
-import type { Finding } from './manifestFile';
-import { suggest } from './manifestIssues';
+import { type Finding, suggest } from './manifestIssues';
 import { checkProvisions, checkReferencesOfModule, checkRequirements } from './manifestProvisions';
 
 /** What a schema cannot say: names that must exist, targets that must not meet, references that someone must be able to fill in. */

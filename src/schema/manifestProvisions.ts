@@ -1,8 +1,7 @@
 /** What a module requires and provides, and who can fill in which reference: names that must exist, and where a secret may stand. */
 import { bindingNameOf, isTaken, TAKES } from '../domain/provisioning';
 import type { InstanceProvision, Manifest } from './manifest';
-import type { Finding } from './manifestFile';
-import { suggest } from './manifestIssues';
+import { type Finding, suggest } from './manifestIssues';
 import { isPrivateMode } from './primitives';
 
 type Path = Array<string | number>;

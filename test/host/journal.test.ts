@@ -1,8 +1,8 @@
 import { appendFileSync, mkdtempSync, readFileSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import type { Entry } from '../../src/host/entry';
 import { type Journal, openJournal } from '../../src/host/journal';
-import type { Entry } from '../../src/host/shape';
 import type { NodeReport } from '../../src/schema/messages';
 
 let state: string;

@@ -2,7 +2,9 @@
 import type { z } from 'zod';
 import type { shapes } from '../../schema/declaration';
 import { runCommand } from '../command';
-import { type Entry, type HostContext, ResourceFailed, type Shape } from '../shape';
+import type { Entry } from '../entry';
+import { ResourceFailed } from '../failures';
+import type { HostContext, Shape } from '../shape';
 
 type Spec = z.infer<typeof shapes.action>;
 

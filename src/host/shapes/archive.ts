@@ -22,10 +22,11 @@ import type { z } from 'zod';
 import { unpackArchive } from '../../pack';
 import type { shapes } from '../../schema/declaration';
 import { sha256OfFile } from '../artifacts';
+import { ResourceFailed } from '../failures';
 import { syncDirectory } from '../journal';
 import { type Before, besides, keepBefore, putBack } from '../keeping';
 import { normalTarget, statOf } from '../root';
-import { type HostContext, ResourceFailed, type Shape } from '../shape';
+import type { HostContext, Shape } from '../shape';
 import { identityOf } from './file';
 
 type Spec = z.infer<typeof shapes.archive>;

@@ -2,8 +2,9 @@
 import { chmodSync } from 'node:fs';
 import type { z } from 'zod';
 import type { shapes } from '../../schema/declaration';
+import { ResourceFailed } from '../failures';
 import { normalTarget, statOf } from '../root';
-import { ResourceFailed, type Shape } from '../shape';
+import type { Shape } from '../shape';
 
 type Spec = z.infer<typeof shapes.directory>;
 

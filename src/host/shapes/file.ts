@@ -5,10 +5,11 @@ import { open, rename, rm } from 'node:fs/promises';
 import type { z } from 'zod';
 import type { SealedSecret, shapes } from '../../schema/declaration';
 import { sha256OfFile } from '../artifacts';
+import { ResourceFailed } from '../failures';
 import { syncDirectory } from '../journal';
 import { type Before, besides, keepBefore, putBack } from '../keeping';
 import { normalTarget, type Place, statOf } from '../root';
-import { type HostContext, ResourceFailed, type Shape, type Task } from '../shape';
+import type { HostContext, Shape, Task } from '../shape';
 
 type Spec = z.infer<typeof shapes.file>;
 

@@ -6,9 +6,10 @@ import { setTimeout as pause } from 'node:timers/promises';
 import type { z } from 'zod';
 import type { shapes } from '../../schema/declaration';
 import { runCommand } from '../command';
+import { Overtaken, ResourceFailed } from '../failures';
 import { codeOf } from '../root';
-import type { LastWords } from '../services';
-import { type HostContext, Overtaken, ResourceFailed, type Shape } from '../shape';
+import type { LastWords } from '../runner';
+import type { HostContext, Shape } from '../shape';
 
 type Spec = z.infer<typeof shapes.service>;
 type Ready = NonNullable<Spec['ready']>;
