@@ -46,8 +46,8 @@ export async function seedGraph(db: Db, count: number, { levels, inputs }: Graph
       `insert into module_export (module, language, name, artifact, file, line, since) select name, 'go', 'example.org/' || name, 'out', 'go.mod', 1, now() from seed`,
     );
     await tx.query(
-      `insert into module_import (module, language, name, is_test, candidates, file, line, fit_as)
-       select module, 'go', 'example.org/' || input, false, array['example.org/' || input, 'example.org'], 'main.go', 3, 'example.org/' || input from seed_edge`,
+      `insert into module_import (module, language, name, is_test, candidates, file, line, was_outside)
+       select module, 'go', 'example.org/' || input, false, array['example.org/' || input, 'example.org'], 'main.go', 3, false from seed_edge`,
     );
     await tx.query(
       `insert into import_candidate (language, name, module) select distinct i.language, c.name, i.module from module_import i, unnest(i.candidates) c (name)`,

@@ -102,7 +102,7 @@ async function oneMore(db: Db): Promise<number> {
     runs.push(
       await elapsedMs(async () => {
         await recordAnswer(db, { ...answer, ...said, exports: [], imports: [], notes: [] }, new Date(), defaultTimes);
-        await lookAtUnreadAgain(db);
+        await lookAtUnreadAgain(db, AT_ONCE);
         await compareThose(db, waiting);
       }),
     );

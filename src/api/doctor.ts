@@ -67,7 +67,7 @@ function storeProbes({ db, config }: ApiDeps): Probe[] {
       async run() {
         const { oldestDueSince, oldestDueModule } = await meshHealth(db);
         const now = new Date();
-        if (oldestDueSince === null || !isReadLate(oldestDueSince, now, times)) return well('every source is read when it is due');
+        if (oldestDueSince === null || !isReadLate(oldestDueSince, now, times)) return well('no source is late');
         const says = `sources are not read, that of ${oldestDueModule ?? 'one'} for ${Math.round((now.getTime() - Date.parse(oldestDueSince)) / 1_000)} s`;
         return ill(says, 'see whether Temporal and the control plane’s workers run, and that the schedule watch-sources is not paused');
       },

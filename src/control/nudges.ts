@@ -33,7 +33,7 @@ export function startNudgePass(deps: ControlDeps): Loop {
     pauseMs: (found) => (found > 0 ? BUSY_PAUSE_MS : EVERY_MS),
     pass: async () => {
       const { db, now, times } = deps;
-      await lookAtUnreadAgain(db);
+      await lookAtUnreadAgain(db, MOST_A_PASS);
       const owed = await changedModules(db, MOST_A_PASS, now(), GRACE);
       if (owed.length === 0) return 0;
       const facts = await readManyFacts(

@@ -1,7 +1,7 @@
 /** The passes that Temporal's schedules start. */
 import type { Passes } from '../../workflows/shared';
 import { compare } from '../domain/comparison';
-import { listModules, readManyFacts, sweepModules } from '../inventory/modules';
+import { listModules, lookAtUnreadAgain, readManyFacts, sweepModules } from '../inventory/modules';
 import { moduleStatuses } from '../inventory/overview';
 import { prune } from '../inventory/prune';
 import type { ControlDeps } from './deps';
@@ -37,12 +37,17 @@ export function createPasses(deps: ControlDeps, sources: Pick<SourceReader, 'rea
 async function findMissed(deps: ControlDeps): Promise<number> {
   const { db, log, now, times } = deps;
   const modules = await listModules(db);
+  // What waits for code to be read is told by no version: whoever is free by now is owed a comparison, and no alarm.
+  const owedNow = async (): Promise<Set<string>> => {
+    await lookAtUnreadAgain(db, modules.length);
+    return new Set((await sweepModules(db, modules.length, now(), now())).map((module) => module.name));
+  };
   let missed = 0;
   for (let from = 0; from < modules.length; from += FACTS_AT_A_TIME) {
     const part = modules.slice(from, from + FACTS_AT_A_TIME);
     const names = part.map((module) => module.name);
     const recorded = new Map((await moduleStatuses(db, names)).map((status) => [status.module, status]));
-    const owed = new Set((await sweepModules(db, modules.length, now(), now())).map((module) => module.name));
+    const owed = await owedNow();
     const differing = (await readManyFacts(db, names, now(), times))
       .filter((facts) => !owed.has(facts.module))
       .filter((facts) => {
@@ -52,7 +57,7 @@ async function findMissed(deps: ControlDeps): Promise<number> {
       });
     if (differing.length === 0) continue;
     // Facts that moved between the two readings are no alarm: the versions have them.
-    const moved = new Set((await sweepModules(db, modules.length, now(), now())).map((module) => module.name));
+    const moved = await owedNow();
     const alarming = differing.filter((facts) => !moved.has(facts.module));
     for (const { module } of alarming) log.error({ module }, 'the full pass compares this module differently and its version did not move');
     const told = alarming.flatMap(({ module, version }) =>

@@ -44,7 +44,7 @@ export function createSourceReader(deps: ControlDeps, onRead: () => void = () =>
   const fast: Lane = { all: createLimit(AT_A_TIME), hosts: new Map(), holdsMs: SLOW_MS };
   const slow: Lane = { all: createLimit(AT_A_TIME_SLOW), hosts: new Map(), holdsMs: Number.POSITIVE_INFINITY };
   const slowRepositories = new Set<string>();
-  const going = new Map<Promise<void>, readonly string[]>();
+  const going = new Map<Promise<void>, ReadonlyArray<{ readonly module: string; readonly at: Date }>>();
   const recording = storingBatches<ModuleReading>(500, 50, async (readings) => {
     await recordReadings(db, readings, now(), times);
     onRead();
@@ -72,7 +72,11 @@ export function createSourceReader(deps: ControlDeps, onRead: () => void = () =>
       // The lease ends, and it is read then.
       log.warn({ err: error }, 'what git said could not be recorded');
     });
-    going.set(logged, modules);
+    const at = now();
+    going.set(
+      logged,
+      modules.map((module) => ({ module, at })),
+    );
     void logged.finally(() => going.delete(logged));
     return logged;
   }
@@ -82,9 +86,9 @@ export function createSourceReader(deps: ControlDeps, onRead: () => void = () =>
     log,
     pauseMs: () => renewMs,
     pass: async () => {
-      const modules = [...going.values()].flat();
-      if (modules.length > 0) await renewLeases(db, modules, now());
-      return modules.length;
+      const leases = [...going.values()].flat();
+      if (leases.length > 0) await renewLeases(db, leases, now());
+      return leases.length;
     },
   });
 

@@ -31,7 +31,7 @@ export function waitForMissing({ missing, settling }: GraphFacts): Wait | null {
   const doing = settling.find((input) => input.module === first.module);
   const state = doing === undefined ? '' : `, ${stateOf(doing)}`;
   return {
-    on: `a fit build of ${first.module}${others}`,
+    on: `${first.module}${others} to carry what is imported`,
     part: `waiting for ${first.module} (${because(first)}${state})${others} since ${minuteOf(first.since)}`,
     reason: `waits for ${first.module}${others}: ${first.because}${state}`,
     since: first.since,
@@ -59,15 +59,15 @@ function waitForSettling(facts: Facts, times: Times): Wait | null {
   };
 }
 
-/** What an import is of that nobody exports is not known before all code has been read that may export it. */
+/** What an import is of that nobody exports is not known before all code has been read that may export it. One is named: others come and go meanwhile. */
 function waitForUnread(facts: Facts, times: Times): Wait | null {
   const open = facts.graph.openImport;
   if (open === null || isPastCap(facts, times) || !isGettingOn(open, facts, times)) return null;
   const since = waitsSince(facts);
   return {
-    on: `${unread(open)} to be inspected`,
-    part: `waiting for ${open.module} (not inspected yet)${open.hasOthers ? ' and others' : ''} since ${minuteOf(since)}`,
-    reason: `waits for ${unread(open)} to be inspected, since nobody exports ${open.name} (${open.file}:${open.line}) yet`,
+    on: `${open.module} to be inspected`,
+    part: `waiting for ${open.module} (not inspected yet) since ${minuteOf(since)}`,
+    reason: `waits for ${open.module} to be inspected, since nobody exports ${open.name} (${open.file}:${open.line}) yet`,
     since,
     needsPerson: false,
     unread: open.module,

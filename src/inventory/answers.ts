@@ -206,9 +206,11 @@ async function reachOf(tx: Db, request: string, missing: ReadonlyArray<{ readonl
        select x.input as module, x.artifact, x.name, true as is_edge, is_awaited(x.input, x.language, x.name) as is_awaited, null::timestamptz as since
        from build_edge x where x.module = b.module and (x.language, x.name) = (wanted.language, wanted.name)
        union all
-       select k.module, k.artifact, k.name, false, false, k.since from kept_export k where (k.language, k.name) = (wanted.language, wanted.name)
-       union all
-       select x.module, x.artifact, x.name, false, false, x.since from module_export x where (x.language, x.name) = (wanted.language, wanted.name)
+       -- What code imports and what is no edge all the same is of outside.
+       select o.module, o.artifact, o.name, false, false, o.since from (
+         select language, name, module, artifact, since from kept_export union all select language, name, module, artifact, since from module_export
+       ) o where (o.language, o.name) = (wanted.language, wanted.name) and not exists (
+         select from module_import i where i.module = b.module and i.language = wanted.language and wanted.name = any (i.candidates))
      ) e
      where e.module <> b.module
        and (e.is_awaited or not exists (select from jsonb_array_elements(b.inputs) i where i ->> 'module' = e.module and i ->> 'artifact' = e.artifact))

@@ -64,13 +64,17 @@ export async function recordComparison(db: Db, comparison: Comparison, now: Date
 
 export async function recordComparisons(db: Db, comparisons: readonly Comparison[], now: Date): Promise<void> {
   await db.query(
-    `update module m set compared_version = c.version, compared_at = $2, due_at = c.until, situation = c.situation, verdict = c.verdict,
+    `with found as (
+       select * from jsonb_to_recordset($1::jsonb) as c (module text, version bigint, next jsonb, situation text, verdict text, line text, reason text,
+         since timestamptz, until timestamptz, "needsPerson" boolean, "inStep" boolean, counts jsonb, unread text)
+     ), locked as (
+       select m.name from module m join found c on m.name = c.module and m.compared_version <= c.version order by m.name for no key update of m
+     )
+     update module m set compared_version = c.version, compared_at = $2, due_at = c.until, situation = c.situation, verdict = c.verdict,
        next = c.next ->> 'kind', line = c.line, reason = c.reason, since = c.since, needs_person = c."needsPerson", in_step = c."inStep", counts = c.counts,
        unread = c.unread,
        changed_at = case when facts_version = c.version then changed_at else $2 end
-     from jsonb_to_recordset($1::jsonb) as c (module text, version bigint, next jsonb, situation text, verdict text, line text, reason text,
-       since timestamptz, until timestamptz, "needsPerson" boolean, "inStep" boolean, counts jsonb, unread text)
-     where m.name = c.module and m.compared_version <= c.version`,
+     from found c join locked l on l.name = c.module where m.name = l.name and m.compared_version <= c.version`,
     [JSON.stringify(comparisons), now],
   );
 }
@@ -97,12 +101,9 @@ export interface Grace {
   readonly waitMs: number;
 }
 
-/** A pass takes so many lines at most that wait for code to be read: all may name the same module. */
-const MOST_LOOKED_AT = 500;
-
-/** What waits for code to be read is told by no row that moves: it is looked at from here, and owed another comparison where its line says what is so no more. */
-export async function lookAtUnreadAgain(db: Db): Promise<void> {
-  await db.query('select look_at_unread_again($1)', [MOST_LOOKED_AT]);
+/** What waits for code to be read is told by no row that moves: it is looked at from here, and owed another comparison where its line says what is so no more; at most so many at once, for all may wait for the same module. */
+export async function lookAtUnreadAgain(db: Db, most: number): Promise<void> {
+  await db.query('select look_at_unread_again($1)', [most]);
 }
 
 /** Modules whose facts moved since they were compared and since they were nudged: for the pass a second: those that have waited longest first. */
@@ -126,8 +127,11 @@ export async function changedModules(db: Db, limit: number, now: Date, { answerM
 
 export async function markNudged(db: Db, modules: ReadonlyArray<{ readonly name: string; readonly version: number }>): Promise<void> {
   await db.query(
-    `update module m set nudged_version = n.version from unnest($1::text[], $2::bigint[]) n (name, version)
-     where m.name = n.name and m.nudged_version < n.version`,
+    `with told as (
+       select m.name, n.version from unnest($1::text[], $2::bigint[]) n (name, version) join module m on m.name = n.name and m.nudged_version < n.version
+       order by m.name for no key update of m
+     )
+     update module m set nudged_version = t.version from told t where m.name = t.name and m.nudged_version < t.version`,
     [modules.map((module) => module.name), modules.map((module) => module.version)],
   );
 }
@@ -135,9 +139,13 @@ export async function markNudged(db: Db, modules: ReadonlyArray<{ readonly name:
 /** Modules whose facts are not the ones last compared since `owedSince`, nudged or not, or whose time is due, those that have waited longest first: for the sweep. */
 export async function sweepModules(db: Db, limit: number, now: Date, owedSince: Date): Promise<ChangedModule[]> {
   return db.query(
-    `select name, repository, facts_version as version from module
-     where facts_version <> compared_version and changed_at <= $3 or due_at <= $2
-     order by least(case when facts_version <> compared_version then changed_at end, due_at), name limit $1`,
+    `select name, repository, version from (
+       (select name, repository, facts_version as version, changed_at as since from module where facts_version <> compared_version and changed_at <= $3
+        order by changed_at, name limit $1)
+       union all
+       (select name, repository, facts_version, due_at from module where due_at <= $2 and not (facts_version <> compared_version and changed_at <= $3)
+        order by due_at, name limit $1)
+     ) owed order by since, name limit $1`,
     [limit, now, owedSince],
   );
 }

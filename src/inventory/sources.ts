@@ -40,12 +40,16 @@ export async function dueRepositories(db: Db, limit: number, now: Date, leaseMs 
   );
 }
 
-/** Those that run out soon. One that an event made due again is left so: what is asked now was asked before it. */
-export async function renewLeases(db: Db, modules: readonly string[], now: Date): Promise<void> {
+/** Those that run out soon and were not read since they were leased: when one of those is due again is not ours to say. */
+export async function renewLeases(db: Db, leases: ReadonlyArray<{ readonly module: string; readonly at: Date }>, now: Date): Promise<void> {
   await db.query(
     `update module m set next_read_at = $2::timestamptz + $3 * interval '1 millisecond'
-     from (select name from module where name = any ($1) and next_read_at > $2 and next_read_at < $2::timestamptz + $3 * interval '1 millisecond' * 2 / 3 order by name for no key update) asked where m.name = asked.name`,
-    [modules, now, LEASE_MS],
+     from (
+       select m.name from unnest($1::text[], $4::timestamptz[]) l (name, at) join module m on m.name = l.name
+       where coalesce(m.read_at < l.at, true) and m.next_read_at > $2 and m.next_read_at < $2::timestamptz + $3 * interval '1 millisecond' * 2 / 3
+       order by m.name for no key update of m
+     ) asked where m.name = asked.name`,
+    [leases.map((lease) => lease.module), now, LEASE_MS, leases.map((lease) => lease.at)],
   );
 }
 

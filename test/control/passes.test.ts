@@ -156,4 +156,13 @@ describe('the scheduled passes', () => {
     expect(world.temporal.nudged).toEqual(['missed']);
     expect(await world.row(`select head_commit from module where name = 'missed'`)).toEqual({ head_commit: HEAD });
   });
+
+  it('the full pass takes what has waited for code to be read, and need not any more, for no defect', async () => {
+    const passes = createPasses(world.deps, sources);
+    await moduleAt(world, 'free');
+    await look('free');
+    await world.db.query(`update module set due_at = null, situation = 'waiting', next = 'wait', unread = 'gone'`);
+    expect(await passes.fullPass()).toBe(0);
+    expect(await world.count('module where facts_version <> compared_version')).toBe(1);
+  });
 });

@@ -137,6 +137,22 @@ describe('reading sources', () => {
     expect(await headOf('m')).toBe(commitOf('a'));
   });
 
+  it('lets a question that hangs not put off what an event made due again', async () => {
+    for (const module of ['late', 'other']) {
+      await track(module, `https://${module}.example/m.git`);
+      world.git.set(`https://${module}.example/m.git`, () => new Promise(() => undefined));
+    }
+    const eager = eagerReader();
+    void eager.readDue();
+    await eventually(() => world.gitAsked.length === 2);
+    world.advance(LEASE_MS - 1_000);
+    // Another question was answered meanwhile, and is to be asked again in two seconds.
+    const soon = new Date(world.deps.now().getTime() + 2_000);
+    await world.db.query(`update module set read_at = $1, next_read_at = $2 where name = 'late'`, [world.deps.now(), soon]);
+    await leasedAnew('other');
+    expect(await world.row(`select next_read_at from module where name = 'late'`)).toEqual({ next_read_at: soon });
+  });
+
   it('lets no late answer replace that to a later question, nor count for another repository of the same name', async () => {
     const repository = 'https://slow.example/m.git';
     await track('m', repository);

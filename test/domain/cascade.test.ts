@@ -167,7 +167,7 @@ test('an input that never was fit is waited for as long as it takes, and a perso
   mesh.add('user', commit(1, ['core']));
   run(mesh, ['user']);
   mesh.pass(600);
-  expect(mesh.turn('user')).toMatchObject({ next: { kind: 'wait', on: 'a fit build of core' }, needsPerson: false });
+  expect(mesh.turn('user')).toMatchObject({ next: { kind: 'wait', on: 'core to carry what is imported' }, needsPerson: false });
   mesh.settleDown(first);
   expect(mesh.turn('user')).toMatchObject({ next: { kind: 'wait' }, situation: 'waiting', needsPerson: true });
   mesh.move('core', commit(2));

@@ -61,13 +61,13 @@ describe('waiting for inputs to settle', () => {
     const openImport: OpenImport = { name: 'x.org/core/p', file: 'a.go', line: 3, module: 'core', hasOthers: true, progressAt: ago(1) };
     const found = stale({ openImport });
     expect(found).toMatchObject({
-      next: { kind: 'wait', on: 'core and others to be inspected' },
+      next: { kind: 'wait', on: 'core to be inspected' },
       situation: 'waiting',
       since: ago(10),
       needsPerson: false,
     });
-    expect(found.line).toContain('waiting for core (not inspected yet) and others since 2026-11-29T14:50Z');
-    expect(found.reason).toContain('; waits for core and others to be inspected, since nobody exports x.org/core/p (a.go:3) yet');
+    expect(found.line).toContain('waiting for core (not inspected yet) since 2026-11-29T14:50Z');
+    expect(found.reason).toContain('; waits for core to be inspected, since nobody exports x.org/core/p (a.go:3) yet');
     expect(found.until).toBe(inMinutes(14));
     expect(stale({ openImport: null }).next.kind).toBe('build');
   });
@@ -181,7 +181,7 @@ describe('inputs that are not there', () => {
   test('an input without any artifact is waited for past the cap, and that is said', () => {
     const found = stale({ missing: [missing], staleSince: ago(90) });
     expect(found).toMatchObject({
-      next: { kind: 'wait', on: 'a fit build of core' },
+      next: { kind: 'wait', on: 'core to carry what is imported' },
       situation: 'waiting',
       needsPerson: false,
       since: ago(90),
@@ -198,7 +198,11 @@ describe('inputs that are not there', () => {
 
   test('one that will not come by itself needs a person and is named first', () => {
     const found = stale({ missing: [missing, { ...missing, module: 'types', because: 'types failed at 9c1f0e2', needsPerson: true }] });
-    expect(found).toMatchObject({ situation: 'waiting', needsPerson: true, next: { kind: 'wait', on: 'a fit build of types and 1 more' } });
+    expect(found).toMatchObject({
+      situation: 'waiting',
+      needsPerson: true,
+      next: { kind: 'wait', on: 'types and 1 more to carry what is imported' },
+    });
   });
 
   test('another try waits for what is missing all the same', () => {

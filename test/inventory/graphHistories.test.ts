@@ -168,7 +168,7 @@ it('kept step by step the graph is the one made from scratch, whatever happened,
       for (const next of steps) {
         await compareAll();
         await history.take(next);
-        await lookAtUnreadAgain(db);
+        await lookAtUnreadAgain(db, 100);
         expect(await keptGraph(db)).toEqual(await scratch.graph());
         const after = await seen();
         for (const [name, { version, isWaiting, facts }] of after) {

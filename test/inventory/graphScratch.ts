@@ -33,8 +33,15 @@ interface Base {
     readonly try: number;
     readonly verdict: 'fit' | 'failed' | null;
     readonly asked: number;
+    readonly answered: number;
     readonly artifacts: Readonly<Record<string, string>>;
-    readonly inputs: ReadonlyArray<{ readonly module: string; readonly artifact: string; readonly digest: string; readonly test: boolean }>;
+    readonly inputs: ReadonlyArray<{
+      readonly module: string;
+      readonly artifact: string;
+      readonly digest: string;
+      readonly test: boolean;
+      readonly names: readonly Name[];
+    }>;
   }>;
 }
 
@@ -44,9 +51,9 @@ async function readBase(db: Db): Promise<Base> {
        'modules', (select coalesce(jsonb_agg(jsonb_build_object('name', name, 'head', head_commit)), '[]') from module),
        'inspections', (select coalesce(jsonb_agg(to_jsonb(i)), '[]') from inspection i),
        'builds', (select coalesce(jsonb_agg(jsonb_build_object('id', b.id, 'module', b.module, 'commit', b.commit, 'closure', b.closure, 'try', b.try_number, 'verdict', b.verdict,
-          'asked', extract(epoch from r.requested_at),
+          'asked', extract(epoch from r.requested_at), 'answered', extract(epoch from b.answered_at),
           'artifacts', (select coalesce(jsonb_object_agg(a.name, a.digest), '{}') from artifact a where a.build_id = b.id),
-          'inputs', (select coalesce(jsonb_agg(jsonb_build_object('module', u.module, 'artifact', u.artifact, 'digest', u.digest, 'test', u.is_test)), '[]') from build_input u where u.build_id = b.id))), '[]')
+          'inputs', (select coalesce(jsonb_agg(jsonb_build_object('module', u.module, 'artifact', u.artifact, 'digest', u.digest, 'test', u.is_test, 'names', u.names)), '[]') from build_input u where u.build_id = b.id))), '[]')
         from build b join request r on r.id = b.id)) as base`,
   );
   if (base === undefined) throw new Error('the store is empty');
@@ -80,10 +87,8 @@ export class Scratch {
   private readonly edgesCommit = new Map<string, string>();
   private readonly since = new Map<string, number>();
   private readonly effective = new Map<string, string>();
-  /** By module and import: the name that it led to when a build was fit, '' where that was of outside. */
-  private readonly fitAs = new Map<string, Map<string, string>>();
-  private fit = new Set<string>();
-  private closures: Record<string, string> = {};
+  /** By module and import: whether it was of outside when a build was fit; null: it is new. */
+  private readonly wasOutside = new Map<string, Map<string, boolean | null>>();
   private moment = 0;
 
   constructor(private readonly db: Db) {}
@@ -93,7 +98,7 @@ export class Scratch {
     const base = await readBase(this.db);
     this.follow(base);
     const exported = this.exported(base);
-    this.followFit(base, exported);
+    this.followFit(base);
     const conflicts = exported.flatMap((one) => {
       const holder = this.holder(exported, one);
       return holder === one.module ? [] : [`${one.module}: ${one.name} of ${holder}`];
@@ -116,7 +121,7 @@ export class Scratch {
       const isJudged = base.builds.some((build) => build.module === name && build.closure === closures.get(name)?.hash && build.verdict !== null);
       return !isJudged && !cyclic.includes(name) && !conflicts.some((one) => one.startsWith(`${name}: `));
     };
-    this.closures = Object.fromEntries([...closures].flatMap(([name, { hash }]) => (hash === null ? [] : [[name, hash]])).sort());
+    const known = Object.fromEntries([...closures].flatMap(([name, { hash }]) => (hash === null ? [] : [[name, hash]])).sort());
     return {
       exports: exported.map((one) => `${one.module}: ${one.language} ${one.name} (${one.artifact})`).sort(),
       edges: [...new Set(edges.map((edge) => `${edge.module} → ${edge.test ? '? ' : ''}${edge.input} (${edge.artifact})`))].sort(),
@@ -127,13 +132,13 @@ export class Scratch {
         .map(({ name }) => name)
         .sort(),
       effective: Object.fromEntries([...this.effective].sort()),
-      closures: this.closures,
+      closures: known,
       inputs: Object.fromEntries(
         [...closures].map(([name, { inputs }]) => [name, inputs.map((i) => `${i.test ? '?' : ''}${i.module}/${i.artifact}@${i.digest}`).sort()]),
       ),
       open: Object.fromEntries(
         base.modules.flatMap(({ name }) => {
-          const open = this.unresolved(base, exported, name).filter((one) => this.fitAs.get(name)?.get(importKeyOf(one)) !== '');
+          const open = this.unresolved(base, exported, name).filter((one) => this.wasOutside.get(name)?.get(importKeyOf(one)) !== true);
           const [first] = open.sort((a, b) => (placeOf(a) < placeOf(b) ? -1 : 1));
           return first === undefined ? [] : [[name, first.name]];
         }),
@@ -152,26 +157,23 @@ export class Scratch {
     return inspectionOf(base, module, this.edgesCommit.get(module) ?? null)?.imports ?? [];
   }
 
-  /** A build that became fit, of the head and its closure as they were at that moment. */
-  private followFit(base: Base, exported: ReturnType<Scratch['exported']>): void {
-    for (const [module, led] of this.fitAs) {
-      const imported = new Set(this.imports(base, module).map(importKeyOf));
-      for (const key of [...led.keys()]) if (!imported.has(key)) led.delete(key);
-      if (!base.modules.some(({ name }) => name === module)) this.fitAs.delete(module);
+  /** What the newest fit build of the commit that gives the imports was made with; where there is none, what they were at the commit before. */
+  private followFit(base: Base): void {
+    for (const name of [...this.wasOutside.keys()]) if (!base.modules.some((one) => one.name === name)) this.wasOutside.delete(name);
+    for (const { name: module } of base.modules) {
+      const commit = this.edgesCommit.get(module);
+      const before = this.wasOutside.get(module) ?? new Map<string, boolean | null>();
+      const [build] = base.builds
+        .filter((one) => one.module === module && one.commit === commit && one.verdict === 'fit')
+        .sort((one, other) => other.answered - one.answered);
+      const had: Name[] = [...(build?.inputs.flatMap(({ names }) => names) ?? []), ...(inspectionOf(base, module, commit ?? null)?.exports ?? [])];
+      const of = (one: Imported): boolean | null => {
+        if (build !== undefined) return !had.some(({ language, name }) => language === one.language && one.candidates.includes(name));
+        const same = before.get(importKeyOf(one));
+        return same === undefined ? (before.get(importKeyOf({ ...one, test: !one.test })) ?? null) : same;
+      };
+      this.wasOutside.set(module, new Map(this.imports(base, module).map((one) => [importKeyOf(one), of(one)])));
     }
-    const fit = base.builds.filter(({ verdict }) => verdict === 'fit');
-    const now = fit.filter(
-      ({ id, module, commit, closure }) => !this.fit.has(id) && this.edgesCommit.get(module) === commit && this.closures[module] === closure,
-    );
-    const kept = this.kept(base, exported);
-    for (const { module } of now) {
-      const led = this.imports(base, module).map((one): [string, string] => [
-        importKeyOf(one),
-        this.hit(base, exported, kept, module, one)?.name ?? '',
-      ]);
-      this.fitAs.set(module, new Map(led));
-    }
-    this.fit = new Set(fit.map(({ id }) => id));
   }
 
   private follow(base: Base): void {
@@ -211,10 +213,11 @@ export class Scratch {
     );
   }
 
-  /** What the effective build exports where it is of another commit than the one that gives the exports; null where that is not so, or not known. */
+  /** What the effective build exports, nothing where there is none; null where it is of the commit that gives the exports, or that is not known. */
   private carried(base: Base, module: string): Base['inspections'][number]['exports'] | null {
     const commit = base.builds.find(({ id }) => id === this.effective.get(module))?.commit ?? null;
-    if (commit === null || commit === this.edgesCommit.get(module)) return null;
+    if (commit === null) return [];
+    if (commit === this.edgesCommit.get(module)) return null;
     return inspectionOf(base, module, commit)?.exports ?? null;
   }
 
@@ -248,7 +251,7 @@ export class Scratch {
     module: string,
     wanted: Imported,
   ): { module: string; artifact: string; name: string; awaited: boolean } | null {
-    const fitAs = this.fitAs.get(module)?.get(importKeyOf(wanted));
+    const wasOutside = this.wasOutside.get(module)?.get(importKeyOf(wanted)) ?? null;
     const all = [...kept, ...exported];
     const possible = wanted.candidates.flatMap((name) => {
       const isIt = (one: Name): boolean => isSameName(one, { language: wanted.language, name });
@@ -261,11 +264,11 @@ export class Scratch {
         const [keeper] = some.filter((one) => kept.some((k) => k.module === one.module && isIt(k))).sort((a, b) => this.older(a, b));
         return some.find((one) => one.module === module) ?? keeper ?? [...some].sort((a, b) => this.older(a, b))[0];
       };
-      return fitAs === undefined ? [first(offered)] : [first(ready), first(offered.filter(({ awaited }) => awaited))];
+      return wasOutside === null ? [first(offered)] : [first(ready), first(offered.filter(({ awaited }) => awaited))];
     });
     const hits = possible.filter((one) => one !== undefined);
-    if (fitAs === undefined) return hits[0] ?? null;
-    return hits.find(({ awaited }) => !awaited) ?? (fitAs === '' ? null : (hits[0] ?? null));
+    if (wasOutside === null) return hits[0] ?? null;
+    return hits.find(({ awaited }) => !awaited) ?? (wasOutside ? null : (hits[0] ?? null));
   }
 
   private older(a: { readonly module: string; readonly language: string; readonly name: string }, b: typeof a): number {

@@ -1,5 +1,5 @@
 import type { Db } from '../../src/inventory';
-import { buildFailed, buildFit, bumpedBy, edges, factsOf, inputs, isStale, moduleWith } from './graphMesh';
+import { answerFit, buildFailed, buildFit, bumpedBy, edges, factsOf, inputs, isStale, moduleWith, open } from './graphMesh';
 import { commitOf, openStore, read } from './store';
 
 let db: Db;
@@ -142,6 +142,54 @@ describe('a more specific name that only a head exports that was never fit', () 
     await buildFit(db, 'core', 'with fresh');
     expect(await edges(db)).toEqual(['user → core (out)']);
     expect(await isStale(db, 'user')).toBe(true);
+  });
+});
+
+describe('a module that was never fit takes nothing from whoever was fit without it', () => {
+  it('neither what was of outside, nor what a less specific name carries', async () => {
+    await moduleWith(db, 'core', 'a', { exports: ['x.org/core'] });
+    await buildFit(db, 'core');
+    await moduleWith(db, 'user', 'a', { imports: ['x.org/fresh', 'x.org/core/p'] });
+    await buildFit(db, 'user');
+    await moduleWith(db, 'fork', 'a', { exports: ['x.org/fresh', 'x.org/core/p'] });
+    await buildFailed(db, 'fork');
+    expect(await edges(db)).toEqual(['user → core (out)']);
+    expect(await isStale(db, 'user')).toBe(false);
+    await moduleWith(db, 'fork', 'b', { exports: ['x.org/fresh', 'x.org/core/p'] });
+    await buildFit(db, 'fork');
+    expect(await edges(db)).toEqual(['user → fork (out)']);
+    expect(await isStale(db, 'user')).toBe(true);
+  });
+
+  it('nor where its name was seen while that build ran', async () => {
+    await moduleWith(db, 'core', 'a', { exports: ['x.org/core'] });
+    await buildFit(db, 'core');
+    await moduleWith(db, 'user', 'a', { imports: ['x.org/fresh', 'x.org/core'] });
+    const running = await open(db, 'user');
+    await moduleWith(db, 'core', 'b', { exports: ['x.org/core', 'x.org/fresh'] });
+    expect((await factsOf(db, 'user')).closure).toBeNull();
+    await answerFit(db, running, 'user');
+    await buildFailed(db, 'core');
+    expect((await factsOf(db, 'user')).graph.missing).toEqual([]);
+    expect(await isStale(db, 'user')).toBe(false);
+  });
+
+  it('nor where its head moves back to the commit that was fit', async () => {
+    await moduleWith(db, 'user', 'a', { imports: ['x.org/fresh'] });
+    await buildFit(db, 'user');
+    await moduleWith(db, 'fork', 'a', { exports: ['x.org/fresh'] });
+    await moduleWith(db, 'user', 'b', {});
+    await read(db, 'user', commitOf('a'));
+    expect(await edges(db)).toEqual([]);
+    expect(await isStale(db, 'user')).toBe(false);
+  });
+
+  it('nor where the import moves from tests to code', async () => {
+    await moduleWith(db, 'user', 'a', { imports: ['test:x.org/fresh'] });
+    await buildFit(db, 'user');
+    await moduleWith(db, 'fork', 'a', { exports: ['x.org/fresh'] });
+    await moduleWith(db, 'user', 'b', { imports: ['x.org/fresh'] });
+    expect(await edges(db)).toEqual([]);
   });
 });
 

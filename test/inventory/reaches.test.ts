@@ -82,6 +82,16 @@ describe('a build that reaches for a module of the mesh outside of its closure',
     expect(await db.query('select verdict from build where id = $1', [running.id])).toEqual([{ verdict: null }]);
   });
 
+  it('is a trouble of the environment where the code imports it, and a head that was never fit claims it', async () => {
+    await moduleWith(db, 'lib', 'a', { imports: ['x.org/fresh'] });
+    await buildFit(db, 'lib');
+    await moduleWith(db, 'core', 'a', { exports: ['x.org/fresh'] });
+    await moduleWith(db, 'lib', 'b', { imports: ['x.org/fresh'] });
+    const running = await open(db, 'lib');
+    const missing = [{ language: 'go' as const, name: 'x.org/fresh' }];
+    expect(await recordAnswer(db, { ...environment(running.id), missing } as Answer, tick(), times)).toMatchObject({ final: false });
+  });
+
   it('is a trouble of the environment when the name is of none', async () => {
     await moduleWith(db, 'lib', 'a', {});
     const opened = await open(db, 'lib');

@@ -13,11 +13,11 @@ create table kept_export (
 );
 create index kept_export_name on kept_export (language, name);
 
--- And what only such a head exports, nobody can build on yet: there is an effective build, of another commit, and it does not export this.
+-- And what only such a head exports, nobody can build on yet: no build is effective, or one of another commit that does not export this.
 alter table module_export add column is_awaited boolean not null default false;
 
--- The name that it led to when a build of its module was fit, '' where nobody exported it: that was of outside. Null: it is new.
-alter table module_import add column fit_as text;
+-- Whether it was of outside when a build was fit that had it; false: it was of a module. Null: it is new.
+alter table module_import add column was_outside boolean;
 
 -- An import that no module exports is of outside, or of a module whose code has not been read yet: which of the two, nobody knows
 -- before that. It is open as long as no build of the module was fit without it.
@@ -30,13 +30,13 @@ create view unread as
   where trouble_kind is null and (head_commit is null or stale_since is not null and edges_commit is distinct from head_commit);
 create index module_unread on module ((case when edges_commit is null then '-infinity'::timestamptz else stale_since end), name)
   where trouble_kind is null and (head_commit is null or stale_since is not null and edges_commit is distinct from head_commit);
-create index request_reading on request ((greatest(requested_at, published_at, taken_at, beat_at)))
+-- Without beats: an index on those would have each of them write all indexes of the table.
+create index request_reading on request ((greatest(requested_at, published_at, taken_at)))
   where kind = 'inspect' and state in ('requested', 'published', 'taken') and trouble_since is null;
 
 alter table module add column unread text; -- whom its line names as not inspected yet
 create index module_names_unread on module (unread) where unread is not null;
 
-update module_import i set fit_as = coalesce((
-  select c.name from unnest(i.candidates) with ordinality c (name, place) join module_export e on (e.language, e.name) = (i.language, c.name) order by c.place limit 1), '')
-from module m join build b on b.id = m.effective_build
-where m.name = i.module and (b.commit, b.closure) = (m.edges_commit, m.closure);
+-- What is owed a comparison is taken in the order of how long it is owed.
+drop index module_changed;
+create index module_changed on module (changed_at, name) where facts_version <> compared_version;

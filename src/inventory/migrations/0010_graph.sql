@@ -1,5 +1,27 @@
 -- The graph as it is kept: those of its functions that 0008 changes, and what is new.
 
+-- What the imports of these modules were of, as far as a build of the commit that gives them was fit: the newest such build tells, by what it was made with.
+create function settle_fit(names text[]) returns void language sql as $$
+  with fit as materialized (
+    select distinct on (m.name) m.name, b.id from unnest(names) n (name) join module m on m.name = n.name
+    join build b on b.module = m.name and b.commit = m.edges_commit and b.verdict = 'fit'
+    order by m.name, b.answered_at desc, b.id desc
+  ), had as materialized (
+    select f.name as module, x.language, x.name from fit f join build_input u on u.build_id = f.id
+    cross join lateral jsonb_to_recordset(u.names) x (language text, name text)
+    union
+    select e.module, e.language, e.name from fit f join module_export e on e.module = f.name
+  ), led as materialized (
+    select distinct i.module, i.language, i.name, i.is_test from fit f join module_import i on i.module = f.name
+    cross join unnest(i.candidates) c (name) join had h on (h.module, h.language, h.name) = (i.module, i.language, c.name)
+  ), found as (
+    select i.module, i.language, i.name, i.is_test, l.module is null as was_outside from fit f join module_import i on i.module = f.name
+    left join led l on (l.module, l.language, l.name, l.is_test) = (i.module, i.language, i.name, i.is_test)
+  )
+  update module_import i set was_outside = f.was_outside from found f
+  where (i.module, i.language, i.name, i.is_test) = (f.module, f.language, f.name, f.is_test) and i.was_outside is distinct from f.was_outside
+$$;
+
 -- Exports and imports of the commit that gives the edges. Returns these modules and those whose edges or conflicts may be
 -- others by that.
 create or replace function settle_names(names text[]) returns text[] language plpgsql as $$
@@ -59,8 +81,11 @@ begin
       ) g
       where (i.module, i.language, i.name, i.is_test) = (g.module, g.language, g.name, g.is_test)
     )
-    insert into module_import as i (module, language, name, is_test, candidates, file, line)
-    select w.module, w.language, w.name, w.is_test, w.candidates, w.file, w.line from wanted w
+    -- One that moves from tests to code, or back, is what it was.
+    insert into module_import as i (module, language, name, is_test, candidates, file, line, was_outside)
+    select w.module, w.language, w.name, w.is_test, w.candidates, w.file, w.line,
+      (select bool_and(o.was_outside) from module_import o where (o.module, o.language, o.name) = (w.module, w.language, w.name))
+    from wanted w
     on conflict (module, language, name, is_test) do update set candidates = excluded.candidates, file = excluded.file, line = excluded.line
       where (i.candidates, i.file, i.line) is distinct from (excluded.candidates, excluded.file, excluded.line);
 
@@ -75,6 +100,7 @@ begin
       where (c.language, c.name, c.module) = (g.language, g.name, g.module)
     )
     insert into import_candidate (language, name, module) select language, name, module from wanted on conflict do nothing;
+    perform settle_fit(moving);
   end if;
 
   exporters := array(
@@ -132,10 +158,12 @@ begin
   ), turned as (
     update module_export e set is_awaited = not e.is_awaited
     from unnest(names) n (name) join module m on m.name = n.name
-    left join build b on b.id = m.effective_build and b.commit is distinct from m.edges_commit
-      and exists (select from inspection i where i.module = m.name and i.commit = b.commit)
-    where e.module = m.name
-      and e.is_awaited <> (b.id is not null and not exists (select from carried c where (c.module, c.language, c.name) = (e.module, e.language, e.name)))
+    left join build b on b.id = m.effective_build
+    join module_export o on o.module = m.name
+    left join carried c on (c.module, c.language, c.name) = (o.module, o.language, o.name)
+    where (e.module, e.language, e.name) = (o.module, o.language, o.name)
+      and e.is_awaited <> (b.id is null or b.commit is distinct from m.edges_commit and c.module is null
+        and exists (select from inspection i where i.module = m.name and i.commit = b.commit))
     returning e.language, e.name
   )
   select coalesce(array_agg(distinct c.module), '{}') into concerned
@@ -155,9 +183,9 @@ create function is_exported(wanted_language text, candidates text[]) returns boo
 $$;
 
 -- Whom an import leads to: of its candidates the most specific that any module exports; of several modules one that keeps it, for what it made
--- carries it, else the first. What an import led to when a build was fit is taken from it by no name that is awaited still, and least
--- of all where it was of outside.
-create function hit_of(importer text, import_language text, candidates text[], fit_as text) returns table (module text, artifact text, name text) language sql stable as $$
+-- carries it, else the first. What an import was of when a build was fit is taken from it by no name that is awaited still; one that was
+-- of outside stays so till then.
+create function hit_of(importer text, import_language text, candidates text[], was_outside boolean) returns table (module text, artifact text, name text) language sql stable as $$
   select e.module, e.artifact, e.name from (
     select c.place, x.module, x.artifact, x.name, false as is_kept, x.since, x.is_awaited and x.module <> importer as is_awaited
     from unnest(candidates) with ordinality c (name, place) join module_export x on (x.language, x.name) = (import_language, c.name)
@@ -165,8 +193,8 @@ create function hit_of(importer text, import_language text, candidates text[], f
     select c.place, k.module, k.artifact, k.name, true, k.since, false
     from unnest(candidates) with ordinality c (name, place) join kept_export k on (k.language, k.name) = (import_language, c.name)
   ) e
-  where not (e.is_awaited and coalesce(fit_as = '', false))
-  order by e.is_awaited and fit_as is not null, e.place, (e.module = importer) desc, e.is_kept desc, e.since, e.module collate "C" limit 1
+  where not (e.is_awaited and coalesce(was_outside, false))
+  order by e.is_awaited and was_outside is not null, e.place, (e.module = importer) desc, e.is_kept desc, e.since, e.module collate "C" limit 1
 $$;
 
 -- Imports joined with exports. What a module exports itself is inside it. Returns the modules whose edges changed.
@@ -178,7 +206,7 @@ begin
       i.module, hit.module as input, hit.artifact, i.language, hit.name, i.is_test, i.file, i.line
     from unnest(names) n (name)
     join module_import i on i.module = n.name
-    cross join lateral hit_of(i.module, i.language, i.candidates, i.fit_as) hit
+    cross join lateral hit_of(i.module, i.language, i.candidates, i.was_outside) hit
     where hit.module <> i.module
     order by i.module, hit.module, hit.artifact, i.language, hit.name, i.is_test, i.file collate "C", i.line
   ), gone as (
@@ -200,29 +228,12 @@ begin
   return changed;
 end $$;
 
--- Where one of these builds made the head as it is now fit, its imports are known for what they are.
-create function settle_fit(builds text[]) returns void language plpgsql
-  set plan_cache_mode = force_generic_plan set enable_seqscan = off set random_page_cost = 1.1 as $$
-declare fit text[] := array(
-  select m.name from unnest(builds) n (id) join build b on b.id = n.id and b.verdict = 'fit'
-  join module m on m.name = b.module and m.edges_commit = b.commit and m.closure = b.closure);
-begin
-  if cardinality(fit) > 0 then
-    with found as (
-      select i.module, i.language, i.name, i.is_test, coalesce((select h.name from hit_of(i.module, i.language, i.candidates, i.fit_as) h), '') as fit_as
-      from module_import i where i.module = any (fit)
-    )
-    update module_import i set fit_as = f.fit_as from found f
-    where (i.module, i.language, i.name, i.is_test) = (f.module, f.language, f.name, f.is_test) and i.fit_as is distinct from f.fit_as;
-  end if;
-end $$;
-
 create function settle_open(names text[]) returns void language plpgsql as $$
 begin
   with found as (
     select n.name, (
       select jsonb_build_object('name', i.name, 'file', i.file, 'line', i.line) from module_import i
-      where i.module = n.name and i.fit_as is distinct from '' and not is_exported(i.language, i.candidates)
+      where i.module = n.name and i.was_outside is not true and not is_exported(i.language, i.candidates)
       order by i.is_test, i.file collate "C", i.line, i.name collate "C" limit 1
     ) as import
     from unnest(names) n (name)
@@ -342,7 +353,7 @@ begin
         join module m on m.name = b.module and m.head_commit = b.commit
         where m.stale_since is not null order by m.name for no key update of m) locked
   where m.name = locked.name;
-  perform settle_fit(ids);
+  perform settle_fit(judged);
   perform settle_graph(judged);
 end $$;
 

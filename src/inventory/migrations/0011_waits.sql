@@ -80,9 +80,10 @@ drop function is_missing(text, text);
 create function open_import_of(start text) returns jsonb language sql stable
   set plan_cache_mode = force_generic_plan set enable_seqscan = off set random_page_cost = 1.1 as $$
   select m.open_import || jsonb_build_object('module', named.module, 'hasOthers', named.count > 1, 'progressAt', iso(greatest(named.came, (
-      select greatest(requested_at, published_at, taken_at, beat_at) from request
-      where kind = 'inspect' and state in ('requested', 'published', 'taken') and trouble_since is null
-      order by greatest(requested_at, published_at, taken_at, beat_at) desc limit 1))))
+      select max(greatest(r.at, r.beat_at)) from (
+        select greatest(requested_at, published_at, taken_at) as at, beat_at from request
+        where kind = 'inspect' and state in ('requested', 'published', 'taken') and trouble_since is null
+        order by greatest(requested_at, published_at, taken_at) desc limit 20) r))))
   from module m join inspection i on i.module = m.name and i.commit = m.head_commit
   cross join lateral (
     select (array_agg(u.name order by u.since desc, u.name desc))[1] as module, count(*), max(greatest(x.added_at, x.head_since)) as came
@@ -107,5 +108,6 @@ begin
     order by m.compared_at limit most for no key update of m skip locked));
 end $$;
 
+select settle_fit(array(select name from module));
 select settle_open(array(select name from module));
 select settle_graph(array(select name from module));
