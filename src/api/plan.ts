@@ -35,8 +35,10 @@ export function planOf(parts: PlanParts): PlanAnswer {
   const { rows, now, supposed } = parts;
   const moves = moving(parts);
   const { cycles, ...order } = orderIn(parts, moves);
-  const own = supposed === null ? rows.flatMap((row) => ownSteps(row, parts, order)) : [supposedStep(supposed, parts)];
-  const steps = [...own, ...followers(moves, parts, order)].sort(
+  const own = supposed === null ? rows.flatMap((row) => ownSteps(row, parts, order)) : supposedSteps(supposed, parts, order);
+  // What lies in a cycle has no place in the order, and nothing follows from it.
+  const led = moves.filter((module) => order.levels.has(module));
+  const steps = [...own, ...followers(led, parts, order)].sort(
     (a, b) => Number(a.level === 0) - Number(b.level === 0) || a.level - b.level || ORDER[a.what] - ORDER[b.what] || (a.module < b.module ? -1 : 1),
   );
   return {
@@ -106,19 +108,13 @@ function ownSteps(row: PlanRow, { modules }: PlanParts, { levels, after }: Order
   }
 }
 
-function supposedStep(supposed: string, { modules }: PlanParts): PlanStep {
+/** None where it lies in a cycle, which is told beside the steps: no change of it is built. */
+function supposedSteps(supposed: string, { modules }: PlanParts, { levels }: Order): PlanStep[] {
+  if (!levels.has(supposed)) return [];
   const module = modules.get(supposed);
-  return {
-    module: supposed,
-    what: 'build',
-    commit: null,
-    because: 'its source is supposed to change',
-    nodes: [...(module?.nodes ?? [])],
-    level: 1,
-    after: [],
-    unless: [],
-    afterwards: afterwardsOf(module),
-  };
+  const because = 'its source is supposed to change';
+  const nodes = [...(module?.nodes ?? [])];
+  return [{ module: supposed, what: 'build', commit: null, because, nodes, level: 1, after: [], unless: [], afterwards: afterwardsOf(module) }];
 }
 
 function afterwardsOf(module: PlannedModule | undefined): PlanStep['afterwards'] {

@@ -46,17 +46,21 @@ function treeOf(graph: GraphAnswer, width: number, most: number): { tree: string
   let rest = 0;
 
   /** @returns what is left to do with it */
-  function add(branch: Branch, onPath: ReadonlySet<string>): 'unfold' | 'later' | 'nothing' {
+  function add(branch: Branch, path: readonly Branch[], onPath: ReadonlySet<string>): 'unfold' | 'later' | 'nothing' {
     const { module, edge } = branch;
-    const reference = referenceOf(branch, onPath);
+    const reference = referenceOf(branch, path, onPath);
     if (lines.length < most) lines.push(lineOf(branch, edge, reference, words.get(module) ?? '', width));
     else rest += 1;
     if (reference === '(below)') return 'later';
     return reference === '' && below.has(module) ? 'unfold' : 'nothing';
   }
 
-  function referenceOf({ module, depth }: Branch, onPath: ReadonlySet<string>): string {
-    if (onPath.has(module)) return '(cycle)';
+  function referenceOf({ module, depth, edge }: Branch, path: readonly Branch[], onPath: ReadonlySet<string>): string {
+    if (onPath.has(module)) {
+      // Tests close no cycle.
+      const way = path.slice(path.findIndex((one) => one.module === module) + 1);
+      return [edge, ...way.map((one) => one.edge)].some((one) => one?.isTest) ? '(above)' : '(cycle)';
+    }
     if (!below.has(module)) return '';
     if (unfolded.has(module)) return '(above)';
     return depth >= mostDepth ? '(below)' : '';
@@ -65,17 +69,17 @@ function treeOf(graph: GraphAnswer, width: number, most: number): { tree: string
   /** Depth first with a stack of its own: a chain may be as long as there are modules. */
   function unfold(root: string): string[] {
     const later: string[] = [];
-    const path: string[] = [];
+    const path: Branch[] = [];
     const onPath = new Set<string>();
     const open: Branch[] = [{ module: root, edge: null, indent: '', twig: '', depth: 0 }];
     for (let branch = open.pop(); branch !== undefined; branch = open.pop()) {
-      for (const gone of path.splice(branch.depth)) onPath.delete(gone);
-      const what = add(branch, onPath);
+      for (const gone of path.splice(branch.depth)) onPath.delete(gone.module);
+      const what = add(branch, path, onPath);
       if (what === 'later') later.push(branch.module);
       if (what !== 'unfold') continue;
       const { module, indent, depth } = branch;
       unfolded.add(module);
-      path.push(module);
+      path.push(branch);
       onPath.add(module);
       const edges = below.get(module) ?? [];
       const branches = edges.map((edge, at) => {
@@ -131,7 +135,7 @@ function lineOf(branch: Branch, edge: GraphEdge | null, reference: string, word:
   const parts = [
     ...(place === undefined ? [] : [`${place.file}:${place.line}`]),
     ...(edge?.isTest === true ? ['tests only'] : []),
-    ...(word === '' ? [] : [word]),
+    ...(word === '' || `(${word})` === reference ? [] : [word]),
     ...(reference === '' ? [] : [reference]),
   ];
   const name = plain(branch.module);

@@ -22,18 +22,16 @@ export function waitOf(facts: Facts, times: Times): Wait | null {
   return waitForMissing(facts.graph) ?? waitForSettling(facts, times) ?? waitForUnread(facts, times);
 }
 
-/** There is nothing to build with. */
-export function waitForMissing({ missing, settling }: GraphFacts): Wait | null {
+/** There is nothing to build with. What an input is at stands in its own line and in `why`: a dependant is not compared anew with each step of it. */
+export function waitForMissing({ missing }: GraphFacts): Wait | null {
   const [first] = [...missing].sort((a, b) => Number(b.needsPerson) - Number(a.needsPerson) || (a.module < b.module ? -1 : 1));
   if (first === undefined) return null;
   const needsPerson = missing.some((input) => input.needsPerson);
   const others = andMore(new Set(missing.map((input) => input.module)).size);
-  const doing = settling.find((input) => input.module === first.module);
-  const state = doing === undefined ? '' : `, ${stateOf(doing)}`;
   return {
     on: `${first.module}${others} to carry what is imported`,
-    part: `waiting for ${first.module} (${because(first)}${state})${others} since ${minuteOf(first.since)}`,
-    reason: `waits for ${first.module}${others}: ${first.because}${state}`,
+    part: `waiting for ${first.module} (${because(first)})${others} since ${minuteOf(first.since)}`,
+    reason: `waits for ${first.module}${others}: ${first.because}`,
     since: first.since,
     needsPerson,
   };
@@ -52,8 +50,8 @@ function waitForSettling(facts: Facts, times: Times): Wait | null {
   const more = andMore(others.length + 1);
   return {
     on: `${first.module}${more} to settle`,
-    part: `waiting for ${first.module} (${stateOf(first)})${more} since ${minuteOf(since)}`,
-    reason: `waits for ${first.module} (${stateOf(first)})${more} to settle`,
+    part: `waiting for ${first.module}${more} since ${minuteOf(since)}`,
+    reason: `waits for ${first.module}${more} to settle`,
     since,
     needsPerson: false,
   };
@@ -86,12 +84,10 @@ function isGettingOn({ progressAt }: { readonly progressAt: Iso }, { now }: Fact
 function gettingOn(facts: Facts, times: Times): SettlingInput[] {
   return facts.graph.settling
     .filter((input) => isGettingOn(input, facts, times))
-    .sort((a, b) => urgency[a.state] - urgency[b.state] || (a.module < b.module ? -1 : 1));
+    .sort((a, b) => Number(a.state === 'waiting') - Number(b.state === 'waiting') || (a.module < b.module ? -1 : 1));
 }
 
-const urgency = { building: 0, inspecting: 1, waiting: 2 } as const;
-
-/** What an input that has not settled is at, as the result line and `why` say it. */
+/** What an input that has not settled is at, as `why` says it. */
 export function stateOf({ state, takenBy }: SettlingInput): string {
   if (state === 'waiting') return 'waiting for its inputs';
   if (takenBy === null) return `${state === 'building' ? 'its build' : 'its inspection'} waits for a builder`;

@@ -115,7 +115,8 @@ export async function changedModules(db: Db, limit: number, now: Date, { answerM
      where facts_version <> compared_version and facts_version <> nudged_version
        and coalesce(changed_at <= $2::timestamptz - interval '1 millisecond' * case
          when next in ('inspect', 'build') then case
-           when exists (select from request r where r.module = module.name and r.state = 'answered' and r.answered_at > $2::timestamptz - interval '1 millisecond' * $4::int) then $4::int
+           when (select r.state = 'answered' and r.answered_at > $2::timestamptz - interval '1 millisecond' * $4::int from request r
+             where r.module = module.name and r.kind = module.next order by r.requested_at desc, r.id desc limit 1) then $4::int
            else $3::int end
          when stale_since is not null and edges_commit = head_commit and exists (
            select from build_edge e join module i on i.name = e.input where e.module = module.name and not e.is_test and i.is_settling) then $5::int

@@ -148,6 +148,11 @@ test('tests that import what builds on their module are no cycle, and each is bu
   expect(answer.cycles).toEqual([]);
 });
 
+test('a change of a member of a cycle that is only supposed is not built', () => {
+  const answer = plan([], edges('a > b', 'b > a', 'c > a'), {}, 'a');
+  expect(answer).toMatchObject({ steps: [], cycles: [['a', 'b', 'a']] });
+});
+
 test('of a change that is only supposed nothing else is told', () => {
   const answer = plan([row('site', 'build'), row('core', 'track')], GRAPH, {}, 'core');
   expect(answer).toMatchObject({ supposed: 'core', nodes: [] });

@@ -87,6 +87,17 @@ test('a cycle is named and ends where it closes', () => {
   expect(graphLines(graphOf(edges('b > c', 'c > b')), 80, 100)[0]).toBe('b');
 });
 
+test('a circle that only tests close is none, and one that is a cycle is said once', () => {
+  const graph = graphOf(edges('a > b b.go:1', 'b > c c.go:2', 'c > b? c_test.go:3'));
+  expect(graphLines(graph, 80, 100)).toEqual(['a', '└─ b  b.go:1', '   └─ c  c.go:2', '      └─ b  c_test.go:3 · tests only · (above)']);
+  const modules = [{ module: 'b', situation: 'cycle', inStep: false }];
+  expect(graphLines(graphOf(edges('b > c c.go:1', 'c > b b.go:1'), { modules }), 80, 100).slice(0, 3)).toEqual([
+    'b  cycle',
+    '└─ c  c.go:1',
+    '   └─ b  b.go:1 · (cycle)',
+  ]);
+});
+
 test('modules without edges stand in a line, and are counted where there are many', () => {
   const modules = ['site', 'core', 'kiosk', 'greeter'].map((module) => ({ module, situation: 'in step', inStep: true }));
   expect(graphLines(graphOf(edges('kiosk > core a.ts:1'), { modules }), 80, 100).at(-1)).toBe('without edges: site · greeter');

@@ -329,4 +329,13 @@ describe('a module that waits', () => {
     expect(await told(grace)).not.toContain('bottom');
     expect(await told(grace, grace.answeredMs)).toContain('bottom');
   });
+
+  it('for a build is told that a builder took it, though its inspection was answered just now', async () => {
+    await diamond();
+    await moduleWith(db, 'bottom', 'b', { imports: ['x.org/left'] });
+    await open(db, 'bottom');
+    await recordComparison(db, compare(await factsOf(db, 'bottom'), times));
+    expect(await bumpedBy(db, () => db.query(`update request set state = 'taken', taken_by = 'b-1' where state = 'requested'`))).toEqual(['bottom']);
+    expect(await told({ answerMs: 0, answeredMs: 60_000, waitMs: 0 })).toContain('bottom');
+  });
 });
