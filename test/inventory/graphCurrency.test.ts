@@ -283,6 +283,44 @@ async function told(grace: typeof held, afterMs = 0): Promise<string[]> {
   return (await changedModules(db, 100, new Date(Date.now() + afterMs), grace)).map(({ name }) => name);
 }
 
+describe('an input that only a person can bring about', () => {
+  /** lib ← low ← top, all fit; lib's head, which low imports something new of, failed. */
+  async function blocked(): Promise<void> {
+    await moduleWith(db, 'lib', 'a', { exports: ['x.org/lib'] });
+    await moduleWith(db, 'low', 'a', { exports: ['x.org/low'], imports: ['x.org/lib'] });
+    await moduleWith(db, 'top', 'a', { imports: ['x.org/low'] });
+    for (const name of ['lib', 'low', 'top']) await buildFit(db, name);
+    await moduleWith(db, 'lib', 'b', { exports: ['x.org/lib', 'x.org/fresh'] });
+    await moduleWith(db, 'low', 'b', { exports: ['x.org/low'], imports: ['x.org/lib', 'x.org/fresh'] });
+    await moduleWith(db, 'top', 'b', { imports: ['x.org/low'] });
+  }
+
+  const nextOf = async (name: string): Promise<string> => {
+    const { next, needsPerson } = compare(await factsOf(db, name), times);
+    return `${next.kind}${needsPerson ? ', needs a person' : ''}`;
+  };
+
+  it('is not waited for by what builds on its users, while it is not about to come', async () => {
+    await blocked();
+    expect([await nextOf('low'), await nextOf('top')]).toEqual(['wait', 'wait']);
+    expect(await bumpedBy(db, () => buildFailed(db, 'lib'))).toEqual(['lib', 'low', 'top']);
+    expect([await nextOf('low'), await nextOf('top')]).toEqual(['wait, needs a person', 'build']);
+    expect(await bumpedBy(db, () => moduleWith(db, 'lib', 'c', { exports: ['x.org/lib', 'x.org/fresh'] }))).toEqual(['lib', 'low', 'top']);
+    expect([await nextOf('low'), await nextOf('top')]).toEqual(['wait', 'wait']);
+    expect(await bumpedBy(db, () => buildFit(db, 'lib', 'fresh'))).toEqual(['lib', 'low', 'top']);
+    expect([await nextOf('low'), await nextOf('top')]).toEqual(['build', 'wait']);
+  });
+
+  it('needs a person for all that cannot be built without it', async () => {
+    await moduleWith(db, 'lib', 'a', { exports: ['x.org/lib'] });
+    await moduleWith(db, 'low', 'a', { exports: ['x.org/low'], imports: ['x.org/lib'] });
+    await moduleWith(db, 'top', 'a', { imports: ['x.org/low'] });
+    expect([await nextOf('low'), await nextOf('top')]).toEqual(['wait', 'wait']);
+    await buildFailed(db, 'lib');
+    expect([await nextOf('low'), await nextOf('top')]).toEqual(['wait, needs a person', 'wait, needs a person']);
+  });
+});
+
 describe('a module that waits', () => {
   it('is not told of every answer below it, and at once of the last', async () => {
     await diamond();

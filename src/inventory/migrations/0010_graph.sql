@@ -184,7 +184,7 @@ $$;
 
 -- Whom an import leads to: of its candidates the most specific that any module exports; of several modules one that keeps it, for what it made
 -- carries it, else the first. What an import was of when a build was fit is taken from it by no name that is awaited still; one that was
--- of outside stays so till then.
+-- of outside stays so till then. One that is new waits for it: the code that has it may have moved there.
 create function hit_of(importer text, import_language text, candidates text[], was_outside boolean) returns table (module text, artifact text, name text) language sql stable as $$
   select e.module, e.artifact, e.name from (
     select c.place, x.module, x.artifact, x.name, false as is_kept, x.since, x.is_awaited and x.module <> importer as is_awaited
@@ -245,7 +245,10 @@ end $$;
 
 -- Inputs and closure of modules whose head is inspected: each direct edge at the input's effective build, and what that build
 -- was made with, each at its own effective build now. What an effective build used and nobody makes any more is used as it was.
-create or replace function settle_closures(names text[]) returns void language plpgsql as $$
+-- Returns the modules of which an input is missing by now, or no more.
+drop function settle_closures(text[]);
+create function settle_closures(names text[]) returns text[] language plpgsql as $$
+declare turned text[];
 begin
   with recursive ready as materialized (
     select m.name, m.head_commit from unnest(names) n (name) join module m on m.name = n.name
@@ -288,10 +291,14 @@ begin
     ) u
     group by u.name
   ), locked as (
-    select m.name, k.closure from known k join module m on m.name = k.name
+    select m.name, m.closure as before, k.closure from known k join module m on m.name = k.name
     where m.closure is distinct from k.closure order by m.name for no key update of m
+  ), moved as (
+    update module m set closure = l.closure, progress_at = clock_timestamp() from locked l where m.name = l.name
+    returning m.name, (l.closure is null) <> (l.before is null) as has_turned
   )
-  update module m set closure = l.closure, progress_at = clock_timestamp() from locked l where m.name = l.name;
+  select coalesce(array_agg(name) filter (where has_turned), '{}') into turned from moved;
+  return turned;
 end $$;
 
 create or replace function settle_graph(names text[]) returns void language plpgsql
@@ -314,7 +321,7 @@ begin
   -- inputs is one thing, so it comes to rest; the bound is for a store in which that is not so.
   for round in 1 .. 1000 loop
     perform plan_for(owed);
-    perform settle_closures(owed);
+    stirred := stirred || settle_closures(owed);
     declare
       moved text[] := settle_effective(owed);
       concerned text[] := settle_kept(owed);

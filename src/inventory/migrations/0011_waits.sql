@@ -34,19 +34,39 @@ begin
   end loop;
 end $$;
 
+-- Of these modules those that lack an input which only a person can bring about: one that is not about to have another artifact, or lacks such an
+-- input itself. They do not settle by themselves, and nobody waits for that.
+create function blocked_of(names text[]) returns text[] language plpgsql stable as $$
+declare
+  found text[] := '{}';
+  more text[];
+begin
+  -- Each round adds modules that were not there, so it ends.
+  loop
+    more := array(
+      select distinct s.name from unnest(names) n (name) join module s on s.name = n.name and s.is_settling and s.closure is null and s.edges_commit = s.head_commit
+      join build_edge e on e.module = s.name join module z on z.name = e.input
+      where s.name <> all (found) and is_missing(e) and (not z.is_settling or z.name = any (found)));
+    exit when cardinality(more) = 0;
+    found := found || more;
+  end loop;
+  return found;
+end $$;
+
 -- settling, missing, cycle and bootstrap of a stale module.
 create or replace function waits_of(start text) returns jsonb language plpgsql stable
   set plan_cache_mode = force_generic_plan set enable_seqscan = off set random_page_cost = 1.1 as $$
 declare
   build record := reach_of(start, false);
   first_fit record := reach_of(start, true);
+  blocked text[] := blocked_of(array(select unnest(build.nodes || first_fit.nodes) except select start));
   missing jsonb;
 begin
   select coalesce(jsonb_agg(to_jsonb(f) order by f.module), '[]') into missing from (
     select distinct on (z.name) z.name as module,
       case when b.id is null then z.name || ' has had no fit build yet'
         else z.name || ' at ' || left(b.commit, 7) || case when is_made(e.input, e.artifact) then ' does not export ' || e.name else ' makes no artifact ' || e.artifact end end as because,
-      iso(m.stale_since) as since, not z.is_settling as "needsPerson"
+      iso(m.stale_since) as since, not z.is_settling or z.name = any (blocked) as "needsPerson"
     from module m join build_edge e on e.module = m.name join module z on z.name = e.input left join build b on b.id = z.effective_build
     where m.name = start and is_missing(e) order by z.name, e.artifact, e.name
   ) f;
@@ -60,7 +80,7 @@ begin
         'progressAt', iso(greatest(s.head_since, s.progress_at, i.answered_at, r.requested_at, r.published_at, r.taken_at, r.beat_at, r.progress_at)),
         'path', path_to(build.nodes, build.parents, s.name)) order by s.name), '[]')
       from unnest(build.nodes) n (name)
-      join module s on s.name = n.name and s.is_settling and s.name <> start
+      join module s on s.name = n.name and s.is_settling and s.name <> start and s.name <> all (blocked)
       left join inspection i on i.module = s.name and i.commit = s.head_commit
       left join lateral (
         select r.* from request r
