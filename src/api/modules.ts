@@ -1,12 +1,14 @@
 /** Modules: added, removed, and their webhooks' secrets. */
 import { randomBytes } from 'node:crypto';
 import type { FastifyInstance } from 'fastify';
+import { UsageError } from '../domain/errors';
 import { addModule, removeModule, setWebhookSecret, webhookModules } from '../inventory';
 import { type EdgeDetail, edgesOf } from '../inventory/asking';
 import { openWithMeshKey, sealWithMeshKey } from '../link';
 import { addModuleBody, type DoneAnswer, removeBody, type WebhookAnswer } from '../schema/api';
+import { parseAddress } from '../source';
 import type { ApiDeps } from './deps';
-import { parse } from './problems';
+import { Problem, parse } from './problems';
 import { moduleNamed, nudgeAll } from './verbs';
 
 interface Named {
@@ -18,6 +20,7 @@ export function moduleRoutes(app: FastifyInstance, deps: ApiDeps): void {
 
   app.post('/modules', async (request, reply): Promise<DoneAnswer> => {
     const { module, repository, ref } = parse(addModuleBody, request.body);
+    refuseNoAddress(repository);
     await addModule(db, { name: module, repository, ref });
     await onEvent([module]);
     const isUnderWay = await nudgeAll(deps, [{ name: module, repository }]);
@@ -48,6 +51,14 @@ export function moduleRoutes(app: FastifyInstance, deps: ApiDeps): void {
     const at = (forge: string): string => `${config.publicUrl}/hooks/${forge}`;
     return { module, secret, addresses: { github: at('github'), gitea: at('gitea'), gitlab: at('gitlab') } };
   });
+}
+
+function refuseNoAddress(repository: string): void {
+  try {
+    parseAddress(repository);
+  } catch (error) {
+    throw error instanceof UsageError ? new Problem(400, error.message) : error;
+  }
 }
 
 /** What a sealed webhook secret is bound to. */

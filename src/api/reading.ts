@@ -13,7 +13,7 @@ import {
   whoSaidDefault,
   wiringOf,
 } from '../inventory';
-import { commitsOf, cutOffs, cycleThrough, edgesFrom, edgesOf, moduleNames, neighbours, unlikeBuilds } from '../inventory/asking';
+import { commitsOf, cutOffs, cycleThrough, edgesFrom, edgesOf, moduleNames, neighbours, neverRead, unlikeBuilds } from '../inventory/asking';
 import type { MeshAnswer, ModuleAnswer, ModuleList, NodeAnswer, NodeList, StatusAnswer, WhyAnswer } from '../schema/api';
 import type { ApiDeps } from './deps';
 import { unknown } from './problems';
@@ -86,11 +86,12 @@ export function readingRoutes(app: FastifyInstance, deps: ApiDeps): void {
     const facts = await readFacts(db, name, new Date(), config.times);
     const [status] = await moduleStatuses(db, [name]);
     if (facts === null || status === undefined) throw await unknownModule(deps, name);
-    const [edges, ring, unlike, unmade, commits] = await Promise.all([
+    const [edges, ring, unlike, unmade, unread, commits] = await Promise.all([
       edgesFrom(db, [name], 'outbound'),
       cycleThrough(db, name),
       unlikeBuilds(db, [name]),
       unmadeInstances(db, name),
+      neverRead(db, name),
       commitsOf(
         db,
         movedInputs(facts).flatMap(({ now }) => now ?? []),
@@ -102,6 +103,7 @@ export function readingRoutes(app: FastifyInstance, deps: ApiDeps): void {
       chain: whyChains(facts, edges, commits, ring),
       unlike: unlike.get(name) ?? null,
       unmade,
+      unread,
     });
   });
 

@@ -4,6 +4,7 @@ import type { Comparison, Facts, OpenImport, PlacementFacts, RequestFacts } from
 import { short } from '../domain/line';
 import { minuteOf } from '../domain/times';
 import type { UnmadeInstance } from '../inventory';
+import type { Unknown } from '../inventory/asking';
 import type { WhyAnswer } from '../schema/api';
 import type { WhyChain } from '../schema/graphApi';
 import { shortDigest } from './whyChain';
@@ -16,9 +17,11 @@ interface Beside {
   readonly unlike: readonly string[] | null;
   /** What providers cannot make for it. */
   readonly unmade: readonly UnmadeInstance[];
+  /** An import of its head that may be of a module which never could be read. */
+  readonly unread: Unknown | null;
 }
 
-export function whyOf(facts: Facts, comparison: Comparison, { remedy, comparedAt, chain, unlike, unmade }: Beside): WhyAnswer {
+export function whyOf(facts: Facts, comparison: Comparison, { remedy, comparedAt, chain, unlike, unmade, unread }: Beside): WhyAnswer {
   return {
     module: facts.module,
     line: comparison.line,
@@ -33,6 +36,7 @@ export function whyOf(facts: Facts, comparison: Comparison, { remedy, comparedAt
     facts: [
       ...sourceFacts(facts, comparison),
       ...graphFacts(facts),
+      ...(unread === null ? [] : [unreadFact(unread)]),
       ...facts.requests.map(requestFact),
       ...buildFacts(facts, comparison),
       ...unlikeFacts(facts, unlike),
@@ -85,6 +89,15 @@ function graphFacts({ graph }: Facts): string[] {
 /** What is waited for because of that import stands in the reason. */
 function openImportFact({ name, module, hasOthers, progressAt }: OpenImport): string {
   return `not inspected yet: ${module}${hasOthers ? ' and others' : ''}, which may export ${name}, last progress ${minuteOf(progressAt)}`;
+}
+
+const MOST_UNREAD = 3;
+
+/** Nobody waits for those: they are not about to be read. */
+function unreadFact({ name, file, line, modules }: Unknown): string {
+  const named = modules.slice(0, MOST_UNREAD).map((one) => `${one.module} (${one.is})`);
+  const more = modules.length > MOST_UNREAD ? ` and ${modules.length - MOST_UNREAD} more` : '';
+  return `not known: nobody exports ${name} (${file}:${line}); ${named.join(', ')}${more} may, and could never be read`;
 }
 
 function listed(sentences: readonly string[]): string[] {

@@ -129,6 +129,28 @@ export async function moduleNames(db: Db, module: string): Promise<ModuleNames> 
   return row ?? { exports: [], outside: 0, unknown: [] };
 }
 
+/** An import that nobody exports, in the head of a module that no build was fit without, and modules that never could be read. */
+export interface Unknown {
+  readonly name: string;
+  readonly file: string;
+  readonly line: number;
+  readonly modules: ReadonlyArray<{ readonly module: string; readonly is: 'unreadable' | 'invalid' }>;
+}
+
+/** What a module may lack without anybody waiting for it: who has never been read, and is not about to be. null where there is nothing of that kind. */
+export async function neverRead(db: Db, module: string): Promise<Unknown | null> {
+  const [row] = await db.query<Unknown>(
+    `select m.open_import ->> 'name' as name, m.open_import ->> 'file' as file, (m.open_import -> 'line')::int as line, u.modules
+     from module m cross join lateral (
+       select jsonb_agg(jsonb_build_object('module', x.name, 'is', case when x.trouble_kind is null then 'invalid' else 'unreadable' end) order by x.name) as modules
+       from module x where x.edges_commit is null and x.name <> m.name and (x.trouble_kind is not null or x.head_commit is not null and x.stale_since is null)
+     ) u
+     where m.name = $1 and m.open_import is not null and u.modules is not null`,
+    [module],
+  );
+  return row ?? null;
+}
+
 export interface Side {
   readonly first: readonly string[];
   readonly count: number;

@@ -3,6 +3,6 @@
  * runs hooks, never follows a protocol that was not named, and never shows a credential.
  */
 
-export { gitHostOf } from './address';
+export { gitHostOf, parseAddress } from './address';
 export { checkoutCommit } from './checkout';
 export { readRef } from './refs';

@@ -1,7 +1,7 @@
 /** Plan, why and verbs over a graph that the store made of inspections and builds, compared as the control plane does it. */
 import { compare } from '../../src/domain/comparison';
 import { defaultTimes } from '../../src/domain/times';
-import { listModules } from '../../src/inventory';
+import { addModule, listModules, recordReading } from '../../src/inventory';
 import { readManyFacts, recordComparisons } from '../../src/inventory/modules';
 import { doneAnswer, moduleAnswer, statusAnswer, whyAnswer } from '../../src/schema/api';
 import { planAnswer } from '../../src/schema/graphApi';
@@ -128,6 +128,18 @@ test('a module says which of its names a head that is not fit has given up, and 
   expect(await exports()).toEqual(['x.org/core as out kept']);
   await buildFit(api.db, 'core', { more: 'core elsewhere' });
   expect(await exports()).toEqual(['x.org/core as more carried']);
+});
+
+test('a head that failed for want of a module that never could be read says which that may be', async () => {
+  await addModule(api.db, { name: 'gone', repository: 'file:///gone.git', ref: 'main' });
+  await recordReading(api.db, 'gone', { kind: 'unreadable', reason: 'repository not found' }, tick(), defaultTimes);
+  await moduleWith(api.db, 'user', 'a', { imports: ['x.org/gone'] });
+  await buildFailed(api.db, 'user');
+  await compareAll();
+  const why = async (): Promise<readonly string[]> => whyAnswer.parse((await api.call('GET', '/api/v1/modules/user/why')).body).facts;
+  expect(await why()).toContain('not known: nobody exports x.org/gone (a.go:1); gone (unreadable) may, and could never be read');
+  await moduleWith(api.db, 'gone', 'a', { exports: ['x.org/gone'] });
+  expect((await why()).join('\n')).not.toContain('not known');
 });
 
 test('a member of a cycle whose head was judged before says that it lies in one, and what comes of it', async () => {

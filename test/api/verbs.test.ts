@@ -167,6 +167,7 @@ describe('modules', () => {
     ['a name of capitals', { module: 'Kiosk', repository: 'https://git.example/k.git' }],
     ['a name of dots', { module: '../etc', repository: 'https://git.example/k.git' }],
     ['a repository that git would take as an option', { module: 'kiosk', repository: '--upload-pack=touch /tmp/x' }],
+    ['a repository that is no address', { module: 'kiosk', repository: 'notaurl' }],
     ['a ref that git would take as an option', { module: 'kiosk', repository: 'https://git.example/k.git', ref: '--all' }],
     ['a ref with a space', { module: 'kiosk', repository: 'https://git.example/k.git', ref: 'a b' }],
     ['no repository', { module: 'kiosk' }],

@@ -6,7 +6,7 @@ import { defaultTimes } from '../../src/domain/times';
 import { build, graph, inStep, inspection } from '../support/facts';
 
 const since = '2026-11-29T14:50:00.000Z';
-const NOTHING = { remedy: null, comparedAt: null, chain: [], unlike: null, unmade: [] };
+const NOTHING = { remedy: null, comparedAt: null, chain: [], unlike: null, unmade: [], unread: null };
 
 /** What a person reads below the result line, as it stands on the screen. */
 function read(facts: Facts): string[] {
@@ -48,6 +48,15 @@ test('what has not been read that may export an import is told with its progress
     'not inspected yet: core and others, which may export x.org/core, last progress 2026-11-29T14:50Z',
   ]);
   expect(times('a.go:3', { ...facts, now: since })).toHaveLength(1);
+});
+
+test('an import that may be of modules which never could be read names those', () => {
+  const modules = ['bad', 'dead', 'gone', 'lost'].map((module, at) => ({ module, is: at === 0 ? ('invalid' as const) : ('unreadable' as const) }));
+  const unread = { name: 'x.org/bad', file: 'main.go', line: 3, modules };
+  const facts = inStep({ headBuild: { ...(inStep().headBuild as BuildFacts), verdict: 'failed', reason: 'exit status 1' } });
+  expect(whyOf(facts, compare(facts, defaultTimes), { ...NOTHING, unread }).facts).toContain(
+    'not known: nobody exports x.org/bad (main.go:3); bad (invalid), dead (unreadable), gone (unreadable) and 1 more may, and could never be read',
+  );
 });
 
 test('what stands in the reason is no fact again, and any other cause is', () => {
