@@ -311,6 +311,15 @@ describe('an input that only a person can bring about', () => {
     expect([await nextOf('low'), await nextOf('top')]).toEqual(['build', 'wait']);
   });
 
+  it('is not waited for either while the new head of its user is not inspected, and that is told after', async () => {
+    await blocked();
+    await buildFailed(db, 'lib');
+    expect(await bumpedBy(db, () => read(db, 'low', commitOf('c')))).not.toContain('top');
+    expect(await nextOf('top')).toBe('build');
+    expect(await bumpedBy(db, () => inspectCode(db, 'low', commitOf('c'), { exports: ['x.org/low'], imports: ['x.org/lib'] }))).toContain('top');
+    expect([await nextOf('low'), await nextOf('top')]).toEqual(['build', 'wait']);
+  });
+
   it('needs a person for all that cannot be built without it', async () => {
     await moduleWith(db, 'lib', 'a', { exports: ['x.org/lib'] });
     await moduleWith(db, 'low', 'a', { exports: ['x.org/low'], imports: ['x.org/lib'] });

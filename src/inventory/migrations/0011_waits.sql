@@ -35,7 +35,7 @@ begin
 end $$;
 
 -- Of these modules those that lack an input which only a person can bring about: one that is not about to have another artifact, or lacks such an
--- input itself. They do not settle by themselves, and nobody waits for that.
+-- input itself. They do not settle by themselves, and nobody waits for that. One whose head moved is so until that is inspected.
 create function blocked_of(names text[]) returns text[] language plpgsql stable as $$
 declare
   found text[] := '{}';
@@ -44,7 +44,7 @@ begin
   -- Each round adds modules that were not there, so it ends.
   loop
     more := array(
-      select distinct s.name from unnest(names) n (name) join module s on s.name = n.name and s.is_settling and s.closure is null and s.edges_commit = s.head_commit
+      select distinct s.name from unnest(names) n (name) join module s on s.name = n.name and s.is_settling and s.closure is null
       join build_edge e on e.module = s.name join module z on z.name = e.input
       where s.name <> all (found) and is_missing(e) and (not z.is_settling or z.name = any (found)));
     exit when cardinality(more) = 0;
