@@ -1,7 +1,8 @@
 -- The graph as it is kept: those of its functions that 0008 changes, and what is new.
 
 -- What the imports of these modules were of, as far as a build of the commit that gives them was fit: the newest such build tells, by what it was made with.
-create function settle_fit(names text[]) returns void language sql as $$
+create function settle_fit(names text[]) returns void language sql
+  set plan_cache_mode = force_generic_plan set enable_seqscan = off set random_page_cost = 1.1 as $$
   with fit as materialized (
     select distinct on (m.name) m.name, b.id from unnest(names) n (name) join module m on m.name = n.name
     join build b on b.module = m.name and b.commit = m.edges_commit and b.verdict = 'fit'
