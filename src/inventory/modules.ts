@@ -106,7 +106,7 @@ export async function lookAtUnreadAgain(db: Db, most: number): Promise<void> {
   await db.query('select look_at_unread_again($1)', [most]);
 }
 
-/** Modules whose facts moved since they were compared and since they were nudged: for the pass a second: those that have waited longest first. */
+/** Modules whose facts moved since they were compared and since they were nudged: for the pass a second, those that have waited longest first. */
 export async function changedModules(db: Db, limit: number, now: Date, { answerMs, answeredMs, waitMs }: Grace): Promise<OwedModule[]> {
   return db.query(
     `select name, repository, facts_version as version,

@@ -28,7 +28,7 @@ const EXPECTING_MS = 2_000;
 export const LEASE_MS = 30_000;
 
 /** Takes the sources that are due, oldest first, and leases them: nobody else gets them until the lease ends, which whoever still asks renews. */
-export async function dueRepositories(db: Db, limit: number, now: Date, leaseMs = LEASE_MS): Promise<DueSource[]> {
+export async function dueRepositories(db: Db, limit: number, now: Date): Promise<DueSource[]> {
   return db.query(
     `with due as (
        select name from module where next_read_at <= $2 order by next_read_at limit $1 for no key update skip locked
@@ -36,7 +36,7 @@ export async function dueRepositories(db: Db, limit: number, now: Date, leaseMs 
      update module m set next_read_at = $2::timestamptz + $3 * interval '1 millisecond'
      from due where m.name = due.name
      returning m.name as module, m.repository, m.ref`,
-    [limit, now, leaseMs],
+    [limit, now, LEASE_MS],
   );
 }
 
